@@ -1,0 +1,1 @@
+"""The `stopline` command."""
