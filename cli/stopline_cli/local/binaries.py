@@ -52,8 +52,8 @@ def _copied(installed: Path) -> Path:
             if (site / folder).exists():
                 skip = shutil.ignore_patterns("include", "doc", "*.a")
                 shutil.copytree(site / folder, building / folder, symlinks=True, ignore=skip)
-        for folder in (building, *building.rglob("*")):
-            if folder.is_dir() and not folder.is_symlink():
-                folder.chmod(0o755)
+        for place in (building, *building.rglob("*")):
+            if place.is_dir() and not place.is_symlink():
+                place.chmod(0o755)
         building.rename(target)
     return programs

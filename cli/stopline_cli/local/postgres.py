@@ -110,10 +110,8 @@ class EmbeddedPostgres:
         self._data.write_settings()
         self.log_file.touch()
         self._account.give(self.log_file)
-        wait = ["-w", "-t", str(int(timeout))]
-        done = self._account.run(
-            [programs / "pg_ctl", "start", "-D", self.data_dir, "-l", self.log_file, *wait], timeout + 10
-        )
+        place: list[str | Path] = ["-D", self.data_dir, "-l", self.log_file]
+        done = self._account.run([programs / "pg_ctl", "start", *place, "-w", "-t", str(int(timeout))], timeout + 10)
         if done.returncode != 0:
             raise self._failed("did not start")
 
