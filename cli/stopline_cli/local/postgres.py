@@ -75,7 +75,8 @@ class EmbeddedPostgres:
             self._end_use()
             for folder in (self.data_dir, self._data.beside("new")):
                 shutil.rmtree(folder, ignore_errors=True)
-            for name in ("log", "users", "lock"):
+            # Not the lock: another process may be waiting for this very file.
+            for name in ("log", "users"):
                 self._data.beside(name).unlink(missing_ok=True)
 
     def admin_conninfo(self, dbname: str = "postgres") -> dict[str, str | int]:
@@ -110,9 +111,7 @@ class EmbeddedPostgres:
         self._data.write_settings()
         self.log_file.touch()
         self._account.give(self.log_file)
-        place: list[str | Path] = ["-D", self.data_dir, "-l", self.log_file]
-        done = self._account.run([programs / "pg_ctl", "start", *place, "-w", "-t", str(int(timeout))], timeout + 10)
-        if done.returncode != 0:
+        if not self._control(programs, "start", "-l", str(self.log_file), timeout=timeout):
             raise self._failed("did not start")
 
     def _await_answer(self, timeout: float) -> None:
@@ -135,11 +134,13 @@ class EmbeddedPostgres:
         if self._data.server_pid() is None:
             return
         programs = find_programs(self._account, self._named_programs)
-        for mode in ("fast", "immediate"):
-            command = [programs / "pg_ctl", "stop", "-D", self.data_dir, "-m", mode, "-w", "-t", str(int(timeout))]
-            if self._account.run(command, timeout + 10).returncode == 0:
-                return
-        raise self._failed("did not stop")
+        if not any(self._control(programs, "stop", "-m", mode, timeout=timeout) for mode in ("fast", "immediate")):
+            raise self._failed("did not stop")
+
+    def _control(self, programs: Path, verb: str, *options: str, timeout: float) -> bool:
+        """Runs pg_ctl and waits for what it is asked to do. False when that failed."""
+        command = [str(programs / "pg_ctl"), verb, "-D", str(self.data_dir), *options, "-w", "-t", str(int(timeout))]
+        return self._account.run(command, timeout + 10).returncode == 0
 
     def _failed(self, what: str) -> CommandError:
         try:
