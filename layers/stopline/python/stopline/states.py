@@ -1,0 +1,87 @@
+"""The closed lists of words that a row may hold. Each list is written once, here; `tests/sql` holds the database to it."""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a job is."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    UNCERTAIN = "uncertain"
+    SUCCEEDED = "succeeded"
+    ABANDONED = "abandoned"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({State.SUCCEEDED, State.ABANDONED, State.CANCELLED})
+
+
+class Outcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    UNCERTAIN = "uncertain"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    RELEASED = "released"
+
+
+class StopReason(StrEnum):
+    """Why a job ended."""
+
+    COMPLETED = "completed"
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    CRASHES_EXHAUSTED = "crashes_exhausted"
+    PERMANENT_FAILURE = "permanent_failure"
+    ELAPSED_LIMIT = "elapsed_limit"
+    DEADLINE_PASSED = "deadline_passed"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    STEP_LIMIT = "step_limit"
+    REOPEN_LIMIT = "reopen_limit"
+    CANCELLED = "cancelled"
+    UNREADABLE = "unreadable"
+
+
+class DueRule(StrEnum):
+    """What set a job's due time."""
+
+    ENQUEUE = "enqueue"
+    BACKOFF = "backoff"
+    RETRY_AFTER = "retry_after"
+    BUDGET = "budget"
+    BREAKER = "breaker"
+    CHECK = "check"
+
+
+class ClaimStatus(StrEnum):
+    """What a tick or a claim found."""
+
+    OK = "ok"
+    EMPTY = "empty"
+    FULL = "full"
+    PAUSED = "paused"
+    BUDGET = "budget"
+    FOREIGN = "foreign"
+
+
+class EnqueueAnswer(StrEnum):
+    """What became of one enqueued item."""
+
+    CREATED = "created"
+    OPEN = "open"
+    HELD = "held"
+    CONFLICT = "conflict"
+    INVALID = "invalid"
+
+
+class FinishAnswer(StrEnum):
+    """What became of a finish: `recorded` changed the job, `already` had been recorded by this very attempt,
+    `late` changed no state and stands on the attempt as its late outcome, `unknown` names no attempt of the job."""
+
+    RECORDED = "recorded"
+    ALREADY = "already"
+    LATE = "late"
+    UNKNOWN = "unknown"

@@ -1,0 +1,176 @@
+-- claim: one statement locks, counts and gates, before the work. What it returns has been paid for: the attempt is
+-- counted, the fence moved on, the money reserved, the lease written, and all of it committed when the caller sees it.
+--
+-- Kinds with a limit on running jobs or on money are serialised by locking their row first; counting without that
+-- lock hands out more than the limit. Other kinds only skip each other's locked jobs.
+--
+-- Repeating a claim with its token (after a lost reply) returns the same rows and counts nothing.
+
+create or replace function stopline.effect_key(p_job bigint)
+returns text
+language sql
+stable
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+  select i.id || '-' || p_job
+    from stopline.installation i
+   where i.first_job <= p_job
+   order by i.number desc
+   limit 1
+$$;
+
+create or replace function stopline.claim(
+  p_kind text,
+  p_worker text,
+  p_token uuid,
+  p_batch integer,
+  p_seconds_left double precision,
+  p_installation text)
+returns table (
+  status text, job_id bigint, fence bigint, attempt integer, attempts_left integer, key text,
+  payload text, checkpoint text, effect_key text, deadline_at text, lease_seconds double precision)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  k stopline.kind;
+  v_now timestamptz;
+  v_lease interval;
+  v_take integer := p_batch;
+  v_reserve numeric := 0;
+  v_home stopline.installation;
+  v_status text;
+  v_claimed integer;
+begin
+  if p_batch is null or p_batch < 1 or p_token is null or p_worker is null or p_worker = '' then
+    raise exception using
+      errcode = 'SL001',
+      message = 'claim: batch must be at least 1, and token and worker must be given';
+  end if;
+
+  -- A repeat that overtakes its own first call waits for it here, and then finds its rows.
+  perform pg_advisory_xact_lock(hashtextextended(p_token::text, 0));
+
+  select * into k from stopline.kind where name = p_kind;
+  if not found then
+    raise exception using
+      errcode = 'SL001',
+      message = format('kind: %s is not known to this database', coalesce(quote_literal(p_kind), 'null')),
+      hint = 'Its folder is deployed but its policy is not: run the migrator.';
+  end if;
+  if k.concurrency is not null or k.daily_budget_usd is not null then
+    select * into k from stopline.kind where name = p_kind for no key update;
+  end if;
+
+  select * into v_home from stopline.installation order by number desc limit 1;
+  v_now := stopline.clock();
+  v_reserve := coalesce(k.per_attempt_usd, 0);
+  v_lease := k.margin + case when k.isolation = 'inline' then make_interval(secs => greatest(p_seconds_left, 0)) else k.timeout end;
+
+  if not exists (select from stopline.job j where j.kind = p_kind and j.state = 'claimed' and j.claim_token = p_token) then
+    v_status := case
+      when p_installation is distinct from v_home.identity then 'foreign'
+      when stopline.is_paused(k, v_now) then 'paused'
+      when p_seconds_left < stopline.seconds(k.timeout) then 'empty'
+      end;
+    if v_status is null and k.concurrency is not null then
+      v_take := least(v_take, k.concurrency - stopline.running(p_kind, v_now));
+      if v_take <= 0 then
+        v_status := 'full';
+      end if;
+    end if;
+    if v_status is null and k.daily_budget_usd is not null then
+      v_take := least(v_take, stopline.affordable(k, v_now));
+      if v_take <= 0 then
+        v_status := 'budget';
+      end if;
+    end if;
+    if v_status is not null then
+      return query select v_status, null::bigint, null::bigint, null::integer, null::integer, null::text,
+                          null::text, null::text, null::text, null::text, null::double precision;
+      return;
+    end if;
+
+    -- The rows are locked one by one as the limit pulls them; MATERIALIZED keeps any plan from doing it twice.
+    with candidate as materialized (
+      select c.id, c.crashes, c.attempts, c.max_attempts
+        from (values (0), (1), (2), (3)) as p(priority),
+             lateral (
+               select j.id, j.crashes, j.attempts, j.max_attempts
+                 from stopline.job j
+                where j.kind = p_kind
+                  and j.state = 'pending'
+                  and j.priority = p.priority
+                  and j.due_at <= v_now
+                  and j.attempts < least(j.max_attempts, k.max_attempts)
+                  and (j.deadline_at is null or j.deadline_at > v_now)
+                  and (j.give_up_at is null or j.give_up_at > v_now)
+                  and (k.per_job_usd is null or j.cost_usd + v_reserve <= k.per_job_usd)
+                order by j.due_at, j.id
+                limit v_take
+                for update of j skip locked) c
+       limit v_take
+    ), numbered as (
+      -- Inline, a crash takes the whole claim down and names nobody. A job that was in one shares its next claim with
+      -- half as many for every crash, and runs alone before a neighbour's crash could end it.
+      select c.id, row_number() over w as place,
+             min(case
+                   when k.isolation = 'process' or c.crashes = 0 then v_take
+                   when c.max_attempts - c.attempts <= 2 or k.max_crashes - c.crashes <= 1 then 1
+                   else greatest(v_take >> least(c.crashes, 30), 1) end) over w as company
+        from candidate c
+      window w as (rows between unbounded preceding and current row)
+    ), taken as (
+      update stopline.job j
+         set state = 'claimed',
+             attempts = j.attempts + 1,
+             fence = j.fence + 1,
+             claim_token = p_token,
+             claimed_by = p_worker,
+             claimed_at = v_now,
+             lease_until = v_now + v_lease,
+             round_started_at = coalesce(j.round_started_at, v_now),
+             give_up_at = coalesce(j.give_up_at, v_now + k.max_elapsed),
+             effect_started_at = null,
+             attempt_steps = 0,
+             reserved_usd = v_reserve,
+             cost_usd = j.cost_usd + v_reserve
+        from numbered n
+       where j.id = n.id
+         and n.place <= n.company
+      returning j.id
+    ), reserved as (
+      insert into stopline.spend as s (kind, day, usd)
+      select p_kind, stopline.utc_day(v_now), v_reserve * count(*)
+        from taken
+       where v_reserve > 0
+      having count(*) > 0
+      on conflict (kind, day) do update
+         set usd = s.usd + excluded.usd
+    )
+    select count(*) into v_claimed from taken;
+
+    if v_claimed = 0 then
+      return query select 'empty', null::bigint, null::bigint, null::integer, null::integer, null::text,
+                          null::text, null::text, null::text, null::text, null::double precision;
+      return;
+    end if;
+  end if;
+
+  return query
+    select 'ok', j.id, j.fence, j.attempts, greatest(least(j.max_attempts, k.max_attempts) - j.attempts, 0), j.key,
+           d.payload::text, d.checkpoint::text,
+           case when j.id >= v_home.first_job then v_home.id || '-' || j.id else stopline.effect_key(j.id) end,
+           stopline.iso(j.deadline_at),
+           stopline.seconds(j.lease_until - v_now)
+      from stopline.job j
+      left join stopline.job_data d on d.job_id = j.id
+     where j.kind = p_kind
+       and j.state = 'claimed'
+       and j.claim_token = p_token
+     order by j.priority, j.id;
+end
+$$;
