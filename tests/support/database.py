@@ -6,15 +6,13 @@ from datetime import datetime
 from typing import Any, LiteralString, cast
 from uuid import uuid4
 
-import psycopg
-from stopline.store.connection import Session, Target
+from stopline.store.connection import Session
 from stopline.store.producer import Enqueued, enqueue
-
+from stopline.store.target import Target
 from stopline_cli.local.postgres import EmbeddedPostgres
+from stopline_cli.local.prepare import Connection, connect
 from tests.support.policies import policy_row, sync
 from tests.support.template import IDENTITY, TEMPLATE
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Database:
@@ -26,12 +24,13 @@ class Database:
         self._server = server
         self._cleanup = cleanup
         self.name = name
+        self._kinds: dict[str, dict[str, object]] = {}
         self.admin = self.connect("postgres")
 
     def connect(self, role: str = "stopline_worker", *, autocommit: bool = True) -> Connection:
         """A new database session as `role`."""
-        conninfo = {**self._server.admin_conninfo(self.name), "user": role}
-        conn: Connection = psycopg.connect(**conninfo, autocommit=autocommit)  # type: ignore[arg-type]
+        conn = connect(self._server, self.name, role)
+        conn.autocommit = autocommit
         self._cleanup.callback(conn.close)
         return conn
 
@@ -43,9 +42,6 @@ class Database:
             port=int(place["port"]),
             dbname=self.name,
             user=role,
-            auth="none",
-            region=None,
-            sslrootcert=None,
             application_name="stopline-test",
         )
 
@@ -71,12 +67,20 @@ class Database:
     def policy(self, kind: str = "work", **changes: object) -> dict[str, object]:
         """Deploys a test kind, or deploys it again with other values. `changes` are columns of `stopline.kind`."""
         row = policy_row(kind, changes)
-        sync(self.admin, row)
+        self._kinds[kind] = row
+        with connect(self._server, self.name, "stopline_owner") as owner:
+            sync(owner, self._kinds.values())
         return row
+
+    def retire(self, kind: str) -> None:
+        """Deploys without the kind."""
+        del self._kinds[kind]
+        with connect(self._server, self.name, "stopline_owner") as owner:
+            sync(owner, self._kinds.values())
 
     def enqueue(self, kind: str = "work", payload: object = None, **options: Any) -> Enqueued:
         """Enqueues as the producer, committed. `options` are those of `stopline.store.producer.enqueue`."""
-        with self._as("stopline_producer") as conn:
+        with connect(self._server, self.name, "stopline_producer") as conn:
             return enqueue(conn, kind, {} if payload is None else payload, **options)
 
     def now(self) -> datetime:
@@ -113,18 +117,12 @@ class Database:
         """The job's ended attempts, oldest first."""
         return self.rows("select * from stopline.attempt where job_id = %s order by fence", job_id)
 
-    @contextlib.contextmanager
-    def _as(self, role: str) -> Iterator[Connection]:
-        conninfo = {**self._server.admin_conninfo(self.name), "user": role}
-        with psycopg.connect(**conninfo, autocommit=True) as conn:  # type: ignore[arg-type]
-            yield conn
-
 
 @contextlib.contextmanager
 def fresh_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Iterator[Database]:
     """A database for one test, dropped at its end together with every session that is left in it."""
     name = f"test_{uuid4().hex[:16]}"
-    with psycopg.connect(**server.admin_conninfo(), autocommit=True) as admin:  # type: ignore[arg-type]
+    with connect(server, "postgres") as admin:
         admin.execute(f'create database "{name}" template "{template}"')
         try:
             with contextlib.ExitStack() as cleanup:

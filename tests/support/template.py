@@ -1,29 +1,23 @@
-"""The template database: bootstrapped and migrated once a run, by the same code that deploys."""
+"""The template database: bootstrapped and migrated once a run, by the code that deploys."""
 
 from pathlib import Path
 
-import psycopg
-from stopline.migrate.runner import bootstrap, migrate
-
-from stopline_cli.local.folders import CHECKOUT
 from stopline_cli.local.postgres import EmbeddedPostgres
+from stopline_cli.local.prepare import SQL, connect, deploy, make_database
 
 TEMPLATE = "stopline_template"
-SQL = CHECKOUT / "sql"
 IDENTITY = "test"
 """The installation that test claims name."""
 
 
-def make_template(server: EmbeddedPostgres, name: str = TEMPLATE, sql: Path = SQL) -> None:
-    """Makes the database `name` from the files in `sql`, unless it exists whole."""
-    with psycopg.connect(**server.admin_conninfo(), autocommit=True) as admin:  # type: ignore[arg-type]
-        done = admin.execute("select datistemplate from pg_database where datname = %s", [name]).fetchone()
-        if done is not None and done[0]:
+def make_template(server: EmbeddedPostgres, name: str = TEMPLATE, sql_dir: Path = SQL) -> None:
+    """Makes the database `name` from the files in `sql_dir`, unless it exists whole."""
+    with connect(server, "postgres") as admin:
+        row = admin.execute("select datistemplate from pg_database where datname = %s", [name]).fetchone()
+        if row is not None and row[0]:
             return
         admin.execute(f'drop database if exists "{name}"')
-        admin.execute(f'create database "{name}"')
-        with psycopg.connect(**server.admin_conninfo(name), autocommit=True) as conn:  # type: ignore[arg-type]
-            bootstrap(conn, sql)
-            migrate(conn, sql, {}, {}, identity=IDENTITY, local_clock=True)
+        make_database(server, name, sql_dir)
+        deploy(server, name, {}, identity=IDENTITY, sql_dir=sql_dir)
         # Set last: it says that the template is whole.
         admin.execute(f'alter database "{name}" is_template true')
