@@ -19,5 +19,9 @@ def join_run() -> EmbeddedPostgres:
         if not server.data_dir.exists():
             end_orphans()
         server.start()
-        make_template(server)
+        try:
+            make_template(server)
+        except BaseException:
+            server.stop()
+            raise
     return server
