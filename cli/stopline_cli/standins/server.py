@@ -13,6 +13,7 @@ from typing import Any, Self
 from stopline_cli.standins.script import ScriptError
 from stopline_cli.standins.service import Answer, Drop, Reply, Request, Service, Silence
 
+_POLL_SECONDS = 0.05
 _MAX_BODY = 32 * 1024 * 1024
 
 
@@ -22,7 +23,7 @@ class StandIn:
     def __init__(self, service: Service, port: int = 0) -> None:
         self.service = service
         self._server = _Server(service, port)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=[_POLL_SECONDS], daemon=True)
 
     @property
     def port(self) -> int:
