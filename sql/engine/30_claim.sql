@@ -4,6 +4,9 @@
 -- Kinds with a limit on running jobs or on money are serialised by locking their row first; counting without that
 -- lock hands out more than the limit. Other kinds only skip each other's locked jobs.
 --
+-- The plan is pinned to index scans in claim order, whatever the statistics say: after a busy hour they say that nothing
+-- is pending, and any other index with a sort looks cheaper but reads the whole backlog (measured: 30 ms a claim against 1).
+--
 -- Repeating a claim with its token (after a lost reply) returns the same rows and counts nothing.
 
 create or replace function stopline.effect_key(p_job bigint)
@@ -33,6 +36,13 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, stopline, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

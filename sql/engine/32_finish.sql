@@ -69,12 +69,17 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, stopline, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := stopline.clock();
   v_done bigint[];
   v_too_late bigint[];
+  v_owed jsonb;
   v_left record;
 begin
   with report as materialized (
@@ -112,20 +117,21 @@ begin
       from report r
      where t.job_id = r.job
        and r.result is not null
-  ), settled as (
-    insert into stopline.spend as s (kind, day, usd)
-    select d.kind, stopline.utc_day(d.claimed_at), sum(d.cost - d.reserved_usd)
+  ), owed as (
+    select d.kind, stopline.utc_day(d.claimed_at) as day, sum(d.cost - d.reserved_usd) as delta
       from done d
      where d.cost <> d.reserved_usd
      group by 1, 2
-     order by 1, 2
-    on conflict (kind, day) do update
-       set usd = greatest(s.usd + excluded.usd, 0)
   )
-  select array_agg(d.id), array_agg(d.id) filter (where d.cancel_requested_at is not null)
-    into v_done, v_too_late
+  select array_agg(d.id),
+         array_agg(d.id) filter (where d.cancel_requested_at is not null),
+         (select jsonb_agg(o order by o.kind, o.day) from owed o)
+    into v_done, v_too_late, v_owed
     from done d;
 
+  if v_owed is not null then
+    perform stopline.settle(o.kind, o.day, o.delta) from jsonb_to_recordset(v_owed) as o(kind text, day date, delta numeric);
+  end if;
   if v_too_late is not null then
     insert into stopline.event (at, kind, job_id, action, actor, reason)
     select v_now, j.kind, j.id, 'cancel_too_late', j.claimed_by, 'the attempt that was running had succeeded'
