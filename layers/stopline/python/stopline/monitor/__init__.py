@@ -1,0 +1,1 @@
+"""Turns what the database says of itself into metrics."""

@@ -1,0 +1,1 @@
+"""Claims jobs, runs them and reports how each attempt ended."""

@@ -1,0 +1,89 @@
+"""Claims jobs for one kind in one invocation."""
+
+import time
+from uuid import UUID, uuid4
+
+from stopline.errors import InfrastructureError
+from stopline.failure import Failure
+from stopline.logs import get_logger
+from stopline.states import ClaimStatus, Outcome, StopReason
+from stopline.store.worker import Claim, ClaimedJob, Unreadable, WorkerStore
+from stopline.worker.finishing import Finisher
+from stopline.worker.tally import Tally
+
+_TRIES = 5
+_FIRST_PAUSE = 0.25
+
+
+class Claims:
+    """Hands out claimed jobs until the database says that there are none, or cannot be reached.
+
+    A call whose answer was lost is repeated with the same token, so what it had claimed is not left behind.
+    `lease_ends` (monotonic seconds) belongs to the jobs of the last call.
+    """
+
+    def __init__(
+        self, kind: str, store: WorkerStore, worker: str, installation: str, finisher: Finisher, tally: Tally
+    ) -> None:
+        self._kind = kind
+        self._store = store
+        self._worker = worker
+        self._installation = installation
+        self._finisher = finisher
+        self._tally = tally
+        self._token: UUID | None = None
+        self._asked = 0.0
+        self._tries = 0
+        self.open = True
+        self.next_try = 0.0
+        self.lease_ends = 0.0
+
+    def take(self, batch: int, seconds_left: float) -> list[ClaimedJob]:
+        """Up to `batch` jobs; none when it is too early to try again, or nothing is left (then `open` is False)."""
+        now = time.monotonic()
+        if now < self.next_try:
+            return []
+        if self._token is None:
+            self._token, self._asked = uuid4(), now
+        try:
+            claim = self._store.claim(self._kind, self._worker, self._token, batch, seconds_left, self._installation)
+        except InfrastructureError as error:
+            self._unreachable(error)
+            return []
+        self._token, self._tries = None, 0
+        return self._taken(claim)
+
+    def close(self, status: str | None = None) -> None:
+        """Claims no more."""
+        self.open = False
+        if status is not None:
+            self._tally.status = status
+
+    def _taken(self, claim: Claim) -> list[ClaimedJob]:
+        self._tally.status = str(claim.status)
+        self._tally.claimed += len(claim.jobs) + len(claim.unreadable)
+        if claim.status != ClaimStatus.OK or not (claim.jobs or claim.unreadable):
+            self.open = False
+        lease = min((job.lease_seconds for job in claim.jobs), default=0.0)
+        # Counted from the first call: a repeat's answer may give the lease as it was then.
+        self.lease_ends = self._asked + lease
+        for row in claim.unreadable:
+            self._unreadable(row)
+        return claim.jobs
+
+    def _unreadable(self, row: Unreadable) -> None:
+        self._tally.unreadable += 1
+        failure = Failure(
+            Outcome.PERMANENT,
+            "Unreadable",
+            f"its {row.column} cannot be read: {row.error}",
+            stop_reason=StopReason.UNREADABLE,
+        )
+        self._finisher.fail(row.id, row.fence, failure, None, max(self.lease_ends, time.monotonic() + 30.0))
+
+    def _unreachable(self, error: InfrastructureError) -> None:
+        self._tries += 1
+        get_logger().warning("claim_unanswered", kind=self._kind, tries=self._tries, error=str(error))
+        if self._tries >= _TRIES:
+            self.close("unreachable")
+        self.next_try = time.monotonic() + _FIRST_PAUSE * 2 ** (self._tries - 1)

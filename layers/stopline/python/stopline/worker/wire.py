@@ -1,0 +1,71 @@
+"""SDK clients and wire timeouts for an attempt: one request on the wire, and an end before the attempt's own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stopline.errors import Refused
+
+CONNECT_SECONDS = 5.0
+_SHORTEST = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class WireTimeouts:
+    """Seconds to give an HTTP client."""
+
+    connect: float
+    read: float
+
+
+def wire_timeouts(seconds_left: float) -> WireTimeouts:
+    """Timeouts that together end before `seconds_left`, with time to report what happened."""
+    left = max(seconds_left, 0.0)
+    connect = min(CONNECT_SECONDS, left / 4)
+    spare = max(0.25, left / 20)
+    return WireTimeouts(max(connect, _SHORTEST), max(left - connect - spare, _SHORTEST))
+
+
+class ClientShelf:
+    """Builds boto3 clients from one session.
+
+    The first client of a service costs a session its service model (155 ms for bedrock-runtime), every further one
+    under 2 ms. So the supervisor warms the services that its children used, and each child builds its own client,
+    unconnected and with timeouts that fit the time it has left.
+    """
+
+    def __init__(self, region: str | None) -> None:
+        self._region = region
+        self._session: Any = None
+        self._warm: set[str] = set()
+
+    def warm(self, service: str) -> bool:
+        """Loads what clients of `service` share. Says whether anything was loaded; one that cannot be is skipped."""
+        if service in self._warm:
+            return False
+        self._warm.add(service)
+        try:
+            self.client(service, CONNECT_SECONDS)
+        except Exception:
+            return False  # the child meets the same error, and there it has a job to be reported for
+        return True
+
+    def client(self, service: str, seconds_left: float) -> Any:
+        """A client of `service` that sends one request per call and gives up before `seconds_left` have passed."""
+        from botocore.config import Config
+
+        timeouts = wire_timeouts(seconds_left)
+        config = Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=timeouts.connect,
+            read_timeout=timeouts.read,
+        )
+        return self._sdk_session().client(service, config=config)
+
+    def _sdk_session(self) -> Any:
+        if self._session is None:
+            try:
+                import boto3
+            except ImportError as error:
+                raise Refused(f"job.client: boto3 is not installed ({error}). Lambda's runtime has it") from None
+            self._session = boto3.session.Session(region_name=self._region)
+        return self._session
