@@ -104,7 +104,17 @@ begin
     if not exists (select from pg_catalog.pg_roles where rolname = 'close_conversation_app') then
         create role close_conversation_app login;
     end if;
+exception when duplicate_object or unique_violation then
+    null; -- roles belong to the cluster: a run on another database made it first
+end
+$$;
+
+do $$
+begin
     execute format('grant connect on database %I to close_conversation_app', current_database());
+    if exists (select from pg_catalog.pg_roles where rolname = 'rds_iam') then
+        grant rds_iam to close_conversation_app;
+    end if;
 end
 $$;
 
