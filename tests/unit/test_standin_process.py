@@ -15,6 +15,7 @@ import stopline_cli
 from stopline_cli.standins.bedrock import BedrockService
 from stopline_cli.standins.process import StandInProcess
 from stopline_cli.standins.server import StandIn
+from stopline_cli.standins.service import Answer, Request
 from tests.unit.handmade_job import bedrock_client
 
 CLI = str(Path(stopline_cli.__file__).parents[1])
@@ -66,10 +67,24 @@ def test_it_takes_a_script_from_a_file_and_ends_when_its_parent_closes_standard_
         assert process.stdout.read() == b""
 
 
+class Announcing(BedrockService):
+    """Says when the first request has arrived."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = threading.Event()
+
+    def handle(self, request: Request) -> Answer:
+        answer = super().handle(request)
+        self.arrived.set()
+        return answer
+
+
 def test_a_request_that_hangs_ends_when_the_stand_in_stops() -> None:
-    standin = StandIn(BedrockService())
+    service = Announcing()
+    standin = StandIn(service)
     standin.start()
-    standin.service.script.replace({"*": [{"fault": "hang"}]})
+    service.script.replace({"*": [{"fault": "hang"}]})
     ended: list[str] = []
 
     def wait() -> None:
@@ -80,8 +95,7 @@ def test_a_request_that_hangs_ends_when_the_stand_in_stops() -> None:
 
     client = threading.Thread(target=wait)
     client.start()
-    while standin.service.state()["total"] == 0:
-        pass
+    assert service.arrived.wait(10)
     standin.stop()
     client.join(10)
     assert ended == ["ConnectionClosedError"]
