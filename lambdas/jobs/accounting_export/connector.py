@@ -66,7 +66,9 @@ class Connector:
         same = response.status == 200 and _field(response.data, "invoice_ids") == batch.invoice_ids
         return "applied" if same else "unknown"
 
-    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
+    def _request(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+    ) -> "urllib3.BaseHTTPResponse":
         if self.token:
             headers = headers | {"Authorization": f"Bearer {self.token}"}
         timeout = urllib3.Timeout(connect=min(_CONNECT_SECONDS, self.timeout / 4), total=self.timeout)
