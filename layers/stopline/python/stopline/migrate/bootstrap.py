@@ -1,7 +1,6 @@
 """Roles and schemas, once, as the database's administrator."""
 
 from pathlib import Path
-from typing import LiteralString, cast
 
 import psycopg
 
@@ -17,4 +16,4 @@ def bootstrap(admin: psycopg.Connection, sql_dir: Path, *, local_clock: bool = F
 
 
 def _run(admin: psycopg.Connection, path: Path) -> None:
-    admin.execute(cast(LiteralString, path.read_text()))
+    admin.execute(path.read_text())

@@ -75,7 +75,8 @@ def _migration(path: Path) -> Migration:
     outside = text.startswith(_OUTSIDE)
     if outside and _statements(text) != 1:
         raise SqlFileError(
-            f"sql/migrations/{path.name}: a step outside a transaction holds exactly one statement, found {_statements(text)}"
+            f"sql/migrations/{path.name}: a step outside a transaction holds exactly one statement, "
+            f"found {_statements(text)}"
         )
     return Migration(int(match.group(1)), path.stem, text, outside)
 

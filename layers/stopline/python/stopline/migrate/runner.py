@@ -1,36 +1,30 @@
 """The migration runner: forward only, one at a time, and the same for the migrator Lambda, the CLI and the tests.
 
-Order: migrations, engine and grants, installation, sources, policies, lowered caps. Each step commits by itself, so that
-a run that dies is continued by the next. Steps wait for a lock only briefly and try again: a long reader must not make
-every claim queue up behind an `alter table`.
+Order: migrations, engine and grants, installation, sources, policies, lowered caps. Each step commits by itself, so
+that a run that dies is continued by the next.
 """
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import LiteralString
 
 import psycopg
 from psycopg import errors as pg
 
-from stopline.errors import StoplineError
 from stopline.migrate import ledger
+from stopline.migrate.checks import check_database, only_run
+from stopline.migrate.fault import MigrationError, describe
 from stopline.migrate.files import Migration, SqlFiles, checksum, read_sql_files
 from stopline.migrate.source import wrap_source
+from stopline.migrate.steps import Steps, run_text
 from stopline.policy.model import Policy
 
-_LOCK_KEY = 0x53544F504C494E45
-_LOCK_TIMEOUT_MS = 3000
-_TRIES = 20
+__all__ = ["MigrationError", "Report", "migrate"]
+
 _CAP_BATCH = 1000
-_RETRIED = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
 _NOT_YET_THERE = (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedColumn, pg.InsufficientPrivilege)
-
-
-class MigrationError(StoplineError):
-    """A migration cannot go on. The message names the file or database, the rule and the fix; SQLSTATE first if there is one."""
 
 
 @dataclass(slots=True)
@@ -66,12 +60,12 @@ def migrate(
     Raises MigrationError; files that break a rule raise SqlFileError before anything runs.
     """
     files = read_sql_files(sql_dir)
-    _check_database(conn)
+    check_database(conn)
     run = _Run(conn, files, actor, local_clock, dry_run)
     if dry_run:
         run.all(policies, sources, identity)
         return run.report
-    with _only_run(conn, lock_wait_seconds):
+    with only_run(conn, lock_wait_seconds):
         run.all(policies, sources, identity)
     return run.report
 
@@ -85,13 +79,18 @@ class _Run:
     dry_run: bool
     report: Report = field(default_factory=Report)
 
+    @property
+    def steps(self) -> Steps:
+        return Steps(self.conn)
+
     def all(self, policies: Mapping[str, Policy], sources: Mapping[str, str], identity: str) -> None:
         applied = ledger.read(self.conn)
         newest = max((line.version for line in applied.values() if line.version), default=0)
         self.report.schema_version = max(newest, self.files.newest)
         if newest > self.files.newest:
             self.report.lines.append(
-                f"schema is at {newest:04d}, newer than {self.files.newest:04d} of this code: schema, engine and sources left alone"
+                f"schema is at {newest:04d}, newer than {self.files.newest:04d} of this code: "
+                "schema, engine and sources left alone"
             )
         else:
             self._migrations(applied)
@@ -117,7 +116,7 @@ class _Run:
         label = f"migrations/{migration.name}"
 
         def step() -> None:
-            _run_text(self.conn, f"set local search_path = stopline, pg_temp;\n{migration.text}")
+            run_text(self.conn, f"set local search_path = stopline, pg_temp;\n{migration.text}")
             ledger.record(self.conn, migration.name, migration.version, migration.checksum)
 
         if self.dry_run:
@@ -125,11 +124,11 @@ class _Run:
         elif migration.outside_transaction:
             self._apply_outside(migration)
         else:
-            self._in_transaction(label, step)
+            self.steps.in_transaction(label, step)
         self.report.lines.append(f"applied {label}")
 
     def _apply_outside(self, migration: Migration) -> None:
-        """A build of an index that died leaves an invalid index of that name behind, which `if not exists` would keep."""
+        """An index build that died leaves an invalid index of its name behind, which `if not exists` would keep."""
 
         def step() -> None:
             dead = self.conn.execute(
@@ -137,12 +136,12 @@ class _Run:
                 "where not i.indisvalid and c.relnamespace = 'stopline'::regnamespace"
             ).fetchall()
             for (index,) in dead:
-                _run_text(self.conn, f"drop index concurrently if exists {index}")
+                run_text(self.conn, f"drop index concurrently if exists {index}")
             self.conn.execute("set search_path = stopline, pg_temp")
-            _run_text(self.conn, migration.text)
+            run_text(self.conn, migration.text)
 
         try:
-            self._retried(f"migrations/{migration.name}", step)
+            self.steps.retried(f"migrations/{migration.name}", step)
         finally:
             self.conn.execute("reset search_path")
         ledger.record(self.conn, migration.name, migration.version, migration.checksum)
@@ -157,7 +156,7 @@ class _Run:
         def step() -> None:
             for name, text in texts:
                 try:
-                    _run_text(self.conn, text)
+                    run_text(self.conn, text)
                 except psycopg.Error as error:
                     error.add_note(name)
                     raise
@@ -166,7 +165,7 @@ class _Run:
         if self.dry_run:
             self.report.sql.extend(f"-- {name}\n{text}" for name, text in texts)
         else:
-            self._in_transaction("engine", step)
+            self.steps.in_transaction("engine", step)
         self.report.lines.append("applied engine and grants")
 
     def _installation(self, identity: str) -> None:
@@ -176,7 +175,8 @@ class _Run:
         if found is not None:
             if found[0] != identity:
                 self.report.warnings.append(
-                    f"this database belongs to {found[0]!r}, not to {identity!r}: claims are refused until `stopline adopt`"
+                    f"this database belongs to {found[0]!r}, not to {identity!r}: "
+                    "claims are refused until `stopline adopt`"
                 )
             return
         self._execute(
@@ -200,14 +200,18 @@ class _Run:
                 self.report.lines.append(f"dropped source of {kind}")
 
     def _wrap(self, kind: str, name: str, text: str) -> None:
-        statements = f"{text};\nrevoke all on function stopline_source.{kind}(integer) from public;\n" \
-                     f"grant execute on function stopline_source.{kind}(integer) to stopline_owner"
+        statements = (
+            f"{text};\nrevoke all on function stopline_source.{kind}(integer) from public;\n"
+            f"grant execute on function stopline_source.{kind}(integer) to stopline_owner"
+        )
         try:
             self._source_step(name, statements, checksum(text))
         except _NOT_YET_THERE as error:
             # The application's own tables may come after Stopline: keep the source, and say what is missing.
             self._source_step(name, f"set local check_function_bodies = off;\n{statements}", None)
-            self.report.warnings.append(f"source.sql of {kind}: {_message(error)}; ticks report it until that is mended")
+            self.report.warnings.append(
+                f"source.sql of {kind}: {describe(error)}; ticks report it until that is mended"
+            )
         self.report.lines.append(f"wrapped source of {kind}")
 
     def _source_step(self, name: str, statements: str, digest: str | None) -> None:
@@ -217,37 +221,43 @@ class _Run:
 
         def step() -> None:
             self.conn.execute("set local role stopline_source")
-            _run_text(self.conn, statements)
+            run_text(self.conn, statements)
             self.conn.execute("set local role stopline_owner")
             if digest is None:
                 ledger.forget(self.conn, name)
             else:
                 ledger.record(self.conn, name, None, digest)
 
-        self._in_transaction(name, step, as_raised=_NOT_YET_THERE)
+        self.steps.in_transaction(name, step, passed_on=_NOT_YET_THERE)
 
     def _policies(self, policies: Mapping[str, Policy]) -> None:
         rows = json.dumps([{"name": name, **policy.to_row()} for name, policy in sorted(policies.items())])
         if self.dry_run:
-            self.report.sql.append(f"-- policies\nselect * from stopline.sync_policy('{rows.replace(chr(39), chr(39) * 2)}', '{self.actor}');")
+            quoted = rows.replace("'", "''")
+            self.report.sql.append(f"-- policies\nselect * from stopline.sync_policy('{quoted}', '{self.actor}');")
             return
 
         def step() -> None:
-            changes = self.conn.execute("select kind, change from stopline.sync_policy(%s::jsonb, %s)", (rows, self.actor)).fetchall()
+            changes = self.conn.execute(
+                "select kind, change from stopline.sync_policy(%s::jsonb, %s)", (rows, self.actor)
+            ).fetchall()
             self.report.lines.extend(f"policy of {kind} {change}" for kind, change in changes)
 
-        self._in_transaction("policies", step)
+        self.steps.in_transaction("policies", step)
         for kind in sorted(policies):
             self._lower_caps(kind)
 
     def _lower_caps(self, kind: str) -> None:
         lowered = 0
-        while True:
-            counts: list[int] = []
-            self._retried(f"caps of {kind}", lambda: counts.append(_count(self.conn, kind)))
-            lowered += counts[-1]
-            if counts[-1] < _CAP_BATCH:
-                break
+        batch = _CAP_BATCH
+
+        def step() -> None:
+            nonlocal batch
+            batch = _lower_batch(self.conn, kind)
+
+        while batch == _CAP_BATCH:
+            self.steps.retried(f"caps of {kind}", step)
+            lowered += batch
         if lowered:
             self.report.lines.append(f"cap of {kind} lowered on {lowered} open jobs")
 
@@ -255,94 +265,10 @@ class _Run:
         if self.dry_run:
             self.report.sql.append(f"-- {label}\n{statement};")
         else:
-            self._in_transaction(label, lambda: self.conn.execute(statement, params))
-
-    def _in_transaction(self, label: str, step: Callable[[], object], *, as_raised: tuple[type[psycopg.Error], ...] = ()) -> None:
-        def whole() -> None:
-            with self.conn.transaction():
-                self.conn.execute(f"set local lock_timeout = {_LOCK_TIMEOUT_MS}")
-                step()
-
-        self._retried(label, whole, as_raised=as_raised)
-
-    def _retried(self, label: str, step: Callable[[], object], *, as_raised: tuple[type[psycopg.Error], ...] = ()) -> None:
-        for attempt in range(1, _TRIES + 1):
-            try:
-                step()
-                return
-            except _RETRIED as error:
-                if attempt == _TRIES:
-                    raise MigrationError(
-                        f"{error.sqlstate} {label}: no lock after {_TRIES} tries of {_LOCK_TIMEOUT_MS} ms; "
-                        "look in pg_stat_activity for a long transaction, end it, and run again"
-                    ) from error
-                time.sleep(min(0.1 * attempt, 1.0))
-            except as_raised:
-                raise
-            except psycopg.Error as error:
-                raise MigrationError(f"{error.sqlstate} {label}: {_message(error)}") from error
+            self.steps.in_transaction(label, lambda: self.conn.execute(statement, params))
 
 
-def _count(conn: psycopg.Connection, kind: str) -> int:
+def _lower_batch(conn: psycopg.Connection, kind: str) -> int:
     row = conn.execute("select stopline.lower_caps(%s, %s)", (kind, _CAP_BATCH)).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _check_database(conn: psycopg.Connection) -> None:
-    if not conn.autocommit:
-        raise MigrationError("the migrator's connection must be in autocommit mode: every step commits by itself")
-    row = conn.execute(
-        "select current_user, to_regnamespace('stopline') is not null, to_regnamespace('stopline_local') is not null, "
-        "exists (select from pg_roles where rolname = 'rds_superuser'), current_database()"
-    ).fetchone()
-    assert row is not None
-    user, has_schema, has_local_clock, is_aurora, database = row
-    if not has_schema:
-        raise MigrationError(f"database {database}: schema stopline does not exist; run sql/bootstrap.sql once as administrator")
-    if user != "stopline_owner":
-        raise MigrationError(f"database {database}: connected as {user}; connect as stopline_owner, which must own everything")
-    if has_local_clock and is_aurora:
-        raise MigrationError(
-            f"database {database}: it has the movable clock of `stopline local` (schema stopline_local), with which limits can be "
-            "stepped over; drop that schema as administrator and run again"
-        )
-
-
-class _only_run:  # noqa: N801 - reads as a word in `with`
-    """Holds the one lock of all runs on this database; a second run waits for the first and then finds nothing to do."""
-
-    def __init__(self, conn: psycopg.Connection, wait_seconds: float) -> None:
-        self.conn = conn
-        self.wait_seconds = wait_seconds
-
-    def __enter__(self) -> None:
-        self.conn.execute(f"set lock_timeout = {int(self.wait_seconds * 1000)}")
-        try:
-            self.conn.execute("select pg_advisory_lock(%s)", (_LOCK_KEY,))
-        except pg.LockNotAvailable as error:
-            raise MigrationError(
-                f"55P03 another migration of this database did not end within {self.wait_seconds:g} s; wait for it and run again"
-            ) from error
-        finally:
-            self.conn.execute("reset lock_timeout")
-
-    def __exit__(self, *_: object) -> None:
-        if not self.conn.closed:
-            self.conn.execute("select pg_advisory_unlock(%s)", (_LOCK_KEY,))
-
-
-def _run_text(conn: psycopg.Connection, text: str) -> None:
-    """Send a file as it is: without parameters psycopg sends several statements in one message."""
-    conn.execute(cast(LiteralString, text))
-
-
-def _message(error: psycopg.Error) -> str:
-    diag = error.diag
-    parts = [diag.message_primary or str(error)]
-    if diag.message_detail:
-        parts.append(diag.message_detail)
-    if diag.context:
-        parts.append(diag.context.splitlines()[0])
-    parts.extend(getattr(error, "__notes__", []))
-    return "; ".join(parts)

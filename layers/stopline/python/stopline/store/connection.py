@@ -7,8 +7,8 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 
-from stopline.errortext import clean
 from stopline.errors import InfrastructureError
+from stopline.errortext import clean
 from stopline.store.faults import engine_error, is_contention, is_infrastructure
 from stopline.store.iam import auth_token
 from stopline.store.target import Target

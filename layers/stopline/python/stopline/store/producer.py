@@ -91,7 +91,9 @@ def _checked(item: Item) -> str:
     for field, value in (("due_at", item.due_at), ("deadline_at", item.deadline_at)):
         if value is not None:
             check_time(field, value)
-    if item.max_attempts is not None and (isinstance(item.max_attempts, bool) or not isinstance(item.max_attempts, int)):
+    if item.max_attempts is not None and (
+        isinstance(item.max_attempts, bool) or not isinstance(item.max_attempts, int)
+    ):
         raise InvalidInput("max_attempts", f"is {item.max_attempts!r}; it is a whole number")
     return encode_payload(item.payload, PAYLOAD_BYTES)
 
@@ -100,7 +102,8 @@ def _send(conn: psycopg.Connection, kind: str, items: Sequence[tuple[Item, str]]
     try:
         rows = conn.execute(
             "select item, answer, job_id, state, stop_reason, error from stopline.enqueue_many("
-            "%s, %s::jsonb[], %s::text[], %s::integer[], %s::timestamptz[], %s::timestamptz[], %s::integer[]) order by item",
+            "%s, %s::jsonb[], %s::text[], %s::integer[], %s::timestamptz[], %s::timestamptz[], %s::integer[]) "
+            "order by item",
             (
                 kind,
                 [text for _, text in items],

@@ -12,7 +12,7 @@ _UNACKNOWLEDGED_MS = 15_000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One database as one role. `auth` is "iam" (a signed token for each connection, TLS verified) or "none" (local)."""
+    """One database as one role. `auth` is "iam" (a signed token per connection, TLS verified) or "none" (local)."""
 
     host: str
     port: int

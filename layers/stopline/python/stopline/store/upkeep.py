@@ -9,8 +9,8 @@ from stopline.store.connection import Session
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One reading. `totals` has the metric names as keys; None is a figure that could not be read. `kinds` has one plain
-    mapping per kind."""
+    """One reading. `totals` has the metric names as keys; None is a figure that could not be read. `kinds` has one
+    plain mapping per kind."""
 
     totals: dict[str, float | None]
     kinds: list[dict[str, Any]]
@@ -40,8 +40,8 @@ class UpkeepStore:
         names = ("kind", "stop_reason", "fingerprint", "jobs", "unacknowledged", "error_class", "error",
                  "first_at", "last_at", "example_job")  # fmt: skip
         rows = self.session.rows(
-            "select kind, stop_reason, fingerprint, jobs, unacknowledged, error_class, error, first_at, last_at, example_job "
-            "from stopline.reasons(%s, %s)",
+            "select kind, stop_reason, fingerprint, jobs, unacknowledged, error_class, error, first_at, last_at, "
+            "example_job from stopline.reasons(%s, %s)",
             (kind, since),
         )
         return [dict(zip(names, row, strict=True)) for row in rows]

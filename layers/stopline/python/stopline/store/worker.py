@@ -182,7 +182,8 @@ class WorkerStore:
     def _succeed(self, items: Iterable[Success]) -> list[Finish]:
         ordered = sorted(items, key=lambda item: item.job_id)
         rows = self.session.rows(
-            "select job_id, answer, state, stop_reason from stopline.succeed(%s::bigint[], %s::bigint[], %s::jsonb[], %s::numeric[])",
+            "select job_id, answer, state, stop_reason "
+            "from stopline.succeed(%s::bigint[], %s::bigint[], %s::jsonb[], %s::numeric[])",
             (
                 [item.job_id for item in ordered],
                 [item.fence for item in ordered],
@@ -195,7 +196,8 @@ class WorkerStore:
     def fail(self, job_id: int, fence: int, failure: Failure, cost: Decimal | None) -> Finish:
         """End an attempt that did not succeed; the database decides what follows from the kind's policy."""
         (row,) = self.session.rows(
-            "select %s::bigint, answer, state, stop_reason, due_at from stopline.fail(%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            "select %s::bigint, answer, state, stop_reason, due_at "
+            "from stopline.fail(%s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 job_id, job_id, fence, failure.outcome, failure.error_class, failure.error, failure.fingerprint,
                 failure.retry_after, failure.stop_reason, cost,
