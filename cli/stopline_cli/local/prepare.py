@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from stopline.policy.model import Policy
 
 from stopline.migrate.bootstrap import bootstrap
 from stopline.migrate.runner import Report, migrate
+from stopline.policy.model import Policy
 from stopline_cli.local.folders import CHECKOUT
 from stopline_cli.local.postgres import EmbeddedPostgres
 

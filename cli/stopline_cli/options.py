@@ -1,0 +1,17 @@
+"""Options that several commands share."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Place(StrEnum):
+    """A local database by name."""
+
+    LOCAL = "local"
+    DEMO = "demo"
+
+
+On = Annotated[Place, typer.Option("--on", help="Which local database: of `stopline local` or of the last demo.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
