@@ -134,6 +134,56 @@ begin
 end
 $$;
 
+-- For the wrapped sources, which may read nothing else of Stopline's.
+create or replace function stopline.holds_key(p_kind text, p_key text)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, stopline, pg_temp
+as $$ select exists (select from stopline.job where kind = p_kind and key = p_key and holds_key) $$;
+
+-- Reads the source and enqueues what is new. A full first page that held little new is followed by a page without the
+-- keys that are held.
+create or replace function stopline.read_source(k stopline.kind, p_now timestamptz)
+returns jsonb
+language plpgsql
+volatile
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+declare
+  v_query text := format('select coalesce(array_agg(s.key), ''{}''), coalesce(array_agg(s.payload), ''{}'') from stopline_source.%I($1, $2) s', k.name);
+  v_keys text[];
+  v_payloads jsonb[];
+  v_first jsonb;
+  v_rest jsonb := '{}';
+  v_room integer;
+begin
+  execute v_query into v_keys, v_payloads using k.rows_per_tick, false;
+  v_first := stopline.enqueue_from_source(k, v_keys, v_payloads, p_now);
+  v_room := k.rows_per_tick - (v_first ->> 'created')::integer;
+  if cardinality(v_keys) = k.rows_per_tick and v_room > 0 then
+    execute v_query into v_keys, v_payloads using v_room, true;
+    v_rest := stopline.enqueue_from_source(k, v_keys, v_payloads, p_now);
+  end if;
+  return stopline.add_counts(v_first, v_rest) || jsonb_build_object('note', coalesce(v_first ->> 'note', v_rest ->> 'note'));
+end
+$$;
+
+-- Adds two mappings of counts by name.
+create or replace function stopline.add_counts(a jsonb, b jsonb)
+returns jsonb
+language sql
+immutable
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+  select coalesce(jsonb_object_agg(c.key, c.n), '{}')
+    from (select e.key, sum((e.value #>> '{}')::bigint) as n
+            from (select * from jsonb_each(a) union all select * from jsonb_each(b)) e
+           where jsonb_typeof(e.value) = 'number'
+           group by e.key) c
+$$;
+
 create or replace function stopline.tick(p_kind text, p_scheduled_for timestamptz default null)
 returns jsonb
 language plpgsql
@@ -144,9 +194,9 @@ as $$
 declare
   k stopline.kind;
   v_now timestamptz := stopline.clock();
-  v_counts jsonb := '{"created": 0, "open": 0, "held": 0, "conflict": 0, "invalid": 0, "reopen_limit": 0, "note": null}';
-  v_keys text[];
-  v_payloads jsonb[];
+  v_counts jsonb := '{"created": 0, "open": 0, "held": 0, "conflict": 0, "invalid": 0, "reopen_limit": 0}';
+  v_source jsonb;
+  v_note text;
   v_status text;
 begin
   select * into k from stopline.kind where name = p_kind;
@@ -167,23 +217,22 @@ begin
         k.name,
         jsonb_build_object('scheduled_for', stopline.iso(p_scheduled_for)),
         'scheduled:' || stopline.iso(p_scheduled_for));
-      v_counts := v_counts || '{"created": 1}';
+      v_counts := stopline.add_counts(v_counts, '{"created": 1}');
     end if;
   end if;
 
-  if k.retired_at is null and to_regprocedure(format('stopline_source.%I(integer)', k.name)) is not null then
+  if k.retired_at is null and to_regprocedure(format('stopline_source.%I(integer, boolean)', k.name)) is not null then
     begin
-      execute format('select array_agg(s.key), array_agg(s.payload) from stopline_source.%I($1) s', k.name)
-         into v_keys, v_payloads
-        using k.rows_per_tick;
-      if v_keys is not null then
-        v_counts := v_counts || stopline.enqueue_from_source(k, v_keys, v_payloads, v_now)
-                             || jsonb_build_object('created', (v_counts ->> 'created')::integer);
-      end if;
+      v_source := stopline.read_source(k, v_now);
+      v_counts := stopline.add_counts(v_counts, v_source);
+      v_note := v_source ->> 'note';
     exception when query_canceled or others then
-      v_counts := v_counts || jsonb_build_object('note', format('source.sql of kind %s failed: %s %s', k.name, sqlstate, left(sqlerrm, 500)));
+      v_note := format('source.sql of kind %s failed: %s %s', k.name, sqlstate, left(sqlerrm, 500));
     end;
   end if;
+
+  -- Read again: what was enqueued just now is due after the first reading.
+  v_now := stopline.clock();
 
   v_status := case
     when stopline.is_paused(k, v_now) then 'paused'
@@ -195,8 +244,8 @@ begin
 
   return jsonb_build_object(
     'status', v_status,
-    'counts', v_counts - 'note',
-    'note', v_counts -> 'note',
+    'counts', v_counts,
+    'note', v_note,
     'run', jsonb_build_object(
       'isolation', k.isolation,
       'children', k.children,

@@ -5,7 +5,8 @@ alter default privileges for role stopline_owner revoke execute on functions fro
 
 revoke all on all functions in schema stopline from public;
 revoke all on all functions in schema stopline
-  from stopline_producer, stopline_worker, stopline_sweeper, stopline_monitor, stopline_operator, stopline_support;
+  from stopline_producer, stopline_worker, stopline_sweeper, stopline_monitor, stopline_operator, stopline_support,
+       stopline_source;
 revoke all on all tables in schema stopline
   from public, stopline_producer, stopline_worker, stopline_sweeper, stopline_monitor, stopline_operator, stopline_support;
 
@@ -27,6 +28,10 @@ grant execute on function
   stopline.count_step(bigint, bigint),
   stopline.save_checkpoint(bigint, bigint, jsonb)
   to stopline_worker;
+
+-- A source knows of a key only whether a job holds it.
+grant usage on schema stopline to stopline_source;
+grant execute on function stopline.holds_key(text, text) to stopline_source;
 
 grant execute on function
   stopline.sweep(integer),

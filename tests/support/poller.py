@@ -1,74 +1,60 @@
-"""A real poller on a test's database: its own process, its own kinds, written by the test."""
+"""A poller reduced to its queue calls, so that a test reads as a timeline."""
 
-import json
-import textwrap
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID, uuid4
 
-from stopline_cli.local.functions import FunctionProcess
+from stopline.failure import Failure
+from stopline.states import Outcome
+from stopline.store.worker import Claim, ClaimedJob, Finish, Success, WorkerStore
 from tests.support.database import Database
 
-
-class TestPoller:
-    """Kinds are added first; the process starts at the first poll and then stays warm."""
-
-    __test__ = False
-
-    def __init__(self, db: Database, folder: Path) -> None:
-        self.db = db
-        self.jobs_dir = folder / "jobs"
-        self.jobs_dir.mkdir(parents=True, exist_ok=True)
-        self.kinds: list[str] = []
-        self._stack = ExitStack()
-        self._function: FunctionProcess | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def kind(self, name: str, source: str, **policy: object) -> None:
-        """Writes the kind's handler.py and deploys its policy: 2 s an attempt unless told otherwise."""
-        folder = self.jobs_dir / name
-        folder.mkdir(exist_ok=True)
-        (folder / "handler.py").write_text(textwrap.dedent(source), encoding="utf-8")
-        defaults: dict[str, object] = {"timeout": 2, "margin": 4, "memory_mb": 512, "retry_base": 60, "retry_cap": 900}
-        self.db.policy(name, **(defaults | policy))
-        if name not in self.kinds:
-            self.kinds.append(name)
-
-    def start(self, timeout_s: float = 20, **env: str) -> FunctionProcess:
-        """A further process of this poller."""
-        variables = {
-            **self.db.environment("stopline_worker"),
-            "STOPLINE_KINDS": ",".join(self.kinds),
-            "STOPLINE_JOBS_DIR": str(self.jobs_dir),
-            **env,
-        }
-        function = FunctionProcess("poller", "lambdas/poller/handler.py", variables, timeout_s)
-        return self._stack.enter_context(function)
-
-    @property
-    def function(self) -> FunctionProcess:
-        """The one process that `poll` uses."""
-        if self._function is None:
-            self._function = self.start()
-        return self._function
-
-    def poll(self, **event: object) -> dict[str, Any]:
-        """One invocation; its result line."""
-        return self.function.invoke(event)
-
-    def events(self, message: str) -> list[dict[str, Any]]:
-        """The log lines of one event."""
-        return [line for line in map(_parsed, self.function.log) if line.get("message") == message]
+PLENTY = 900.0
 
 
-def _parsed(line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+@dataclass
+class Poller:
+    """Claims and finishes over a session of its own as `stopline_worker`."""
+
+    db: Database
+    name: str = "w1"
+
+    def __post_init__(self) -> None:
+        self.store = WorkerStore(self.db.session())
+
+    def claim(
+        self, kind: str = "work", batch: int = 1, *, token: UUID | None = None, seconds_left: float = PLENTY
+    ) -> Claim:
+        return self.store.claim(kind, self.name, token or uuid4(), batch, seconds_left, self.db.identity)
+
+    def one(self, kind: str = "work") -> ClaimedJob:
+        """The one job that is due."""
+        claim = self.claim(kind)
+        assert len(claim.jobs) == 1, f"claimed {len(claim.jobs)} jobs, status {claim.status}"
+        return claim.jobs[0]
+
+    def succeed(self, job: ClaimedJob, *, cost: str | None = None, result: str | None = None) -> Finish:
+        (finish,) = self.store.succeed([Success(job.id, job.fence, result, None if cost is None else Decimal(cost))])
+        return finish
+
+    def fail(
+        self,
+        job: ClaimedJob,
+        outcome: Outcome = Outcome.TRANSIENT,
+        error: str = "the model is busy",
+        *,
+        retry_after: float | None = None,
+        cost: str | None = None,
+    ) -> Finish:
+        failure = Failure(outcome, "Busy", error, retry_after=retry_after)
+        return self.store.fail(job.id, job.fence, failure, None if cost is None else Decimal(cost))
+
+    def release(self, job: ClaimedJob, why: str = "no time left") -> Finish:
+        return self.store.release(job.id, job.fence, why)
+
+
+def sweep(db: Database, limit: int = 500) -> dict[str, int]:
+    """One sweep as the sweeper; only the transitions that happened."""
+    with db.connect("stopline_sweeper") as conn:
+        rows = conn.execute("select transition, jobs from stopline.sweep(%s)", [limit]).fetchall()
+    return {transition: jobs for transition, jobs in rows if jobs}

@@ -196,13 +196,13 @@ class _Run:
         for name in sorted(applied):
             kind = name.removeprefix("source/")
             if name != kind and kind not in sources:
-                self._source_step(name, f"drop function if exists stopline_source.{kind}(integer)", None)
+                self._source_step(name, f"drop function if exists stopline_source.{kind}(integer, boolean)", None)
                 self.report.lines.append(f"dropped source of {kind}")
 
     def _wrap(self, kind: str, name: str, text: str) -> None:
         statements = (
-            f"{text};\nrevoke all on function stopline_source.{kind}(integer) from public;\n"
-            f"grant execute on function stopline_source.{kind}(integer) to stopline_owner"
+            f"{text};\nrevoke all on function stopline_source.{kind}(integer, boolean) from public;\n"
+            f"grant execute on function stopline_source.{kind}(integer, boolean) to stopline_owner"
         )
         try:
             self._source_step(name, statements, checksum(text))

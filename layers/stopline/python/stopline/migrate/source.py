@@ -7,11 +7,12 @@ def wrap_source(kind: str, source: str) -> str:
     """The `create function` statement for one source. Raises nothing: a broken query is the database's to report.
 
     The function is owned by `stopline_source`, runs with its rights, and finds no table without a schema name, so that
-    a source cannot be redirected by a search path.
+    a source cannot be redirected by a search path. With `p_only_new` it passes over keys that a job holds, so that a
+    row limit full of held keys cannot starve the rows behind them.
     """
     query = source.strip().rstrip(";").rstrip()
     tag = f"source_{checksum(query)[:12]}"
-    return f"""create or replace function stopline_source.{kind}(p_limit integer)
+    return f"""create or replace function stopline_source.{kind}(p_limit integer, p_only_new boolean)
 returns table (key text, payload jsonb)
 language sql
 stable
@@ -22,5 +23,6 @@ select s.key::text, s.payload::jsonb
   from (
 {query}
   ) s
+ where not (p_only_new and stopline.holds_key('{kind}', s.key::text))
  limit p_limit
 ${tag}$"""
