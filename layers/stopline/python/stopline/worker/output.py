@@ -5,7 +5,7 @@ from collections.abc import Callable
 OUTPUT_BYTES = 64 * 1024
 """What is passed on of one stream in one attempt."""
 LINE_BYTES = 4 * 1024
-TAIL_BYTES = 1500
+TAIL_BYTES = 4000
 
 
 class Stream:

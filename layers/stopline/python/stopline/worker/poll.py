@@ -42,8 +42,8 @@ class Poller:
 
     def __init__(self, settings: PollerSettings) -> None:
         self._settings = settings
-        self._session = Session(settings.target)
-        self._store = WorkerStore(self._session)
+        self.session = Session(settings.target)
+        self._store = WorkerStore(self.session)
         self._clients = ClientShelf(settings.region)
         # Kinds that share a poller take turns at being first, and cold starts must not all begin with the same one.
         self._turn = random.randrange(len(settings.kinds))
@@ -52,14 +52,14 @@ class Poller:
         """Serves every kind. Returns the result line; raises InvalidInput for a bad event and PollFailed at the end."""
         ends = time.monotonic() + seconds_left
         occurrence = _occurrence(event, self._settings.kinds)
-        reconnects = self._session.reconnects
+        reconnects = self.session.reconnects
         tallies: dict[str, Tally] = {}
         for kind in self._in_turn():
             tallies[kind] = tally = Tally()
             self._serve(kind, occurrence.get(kind), tally, ends, request_id)
         result: dict[str, Any] = {
             "kinds": {kind: tallies[kind].as_dict() for kind in self._settings.kinds},
-            "reconnects": self._session.reconnects - reconnects,
+            "reconnects": self.session.reconnects - reconnects,
             "stopped": _stopped(list(tallies.values())),
         }
         broken = [tally.error for tally in tallies.values() if tally.status == "error"]
@@ -70,7 +70,7 @@ class Poller:
 
     def close(self) -> None:
         """Closes the connection."""
-        self._session.close()
+        self.session.close()
 
     def _in_turn(self) -> list[str]:
         kinds = self._settings.kinds
@@ -106,7 +106,7 @@ class Poller:
         if tick.run.isolation == "inline":
             run_inline(visit)
         else:
-            run_isolated(visit, Supervisor(code, tick.run, self._store, visit.tools, self._session.fileno))
+            run_isolated(visit, Supervisor(code, tick.run, self._store, visit.tools, self.session.fileno))
 
     def _open(self, code: KindCode, run: RunSettings, tally: Tally, ends: float, request_id: str) -> Visit:
         settings = self._settings
