@@ -43,7 +43,7 @@ type: $(DEV_STAMP) ## types, strict
 	$(PY) -m mypy $(wildcard layers/stopline/python cli lambdas tests benchmarks)
 
 imports: $(DEV_STAMP) ## which part may import which
-	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo
 
 bench: $(DEV_STAMP) ## jobs per second on a local database
 	$(PY) -m benchmarks.drain $(ARGS)

@@ -11,9 +11,15 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 
 LASTING = Path("/var/tmp")
 
+STATE_VARIABLE = "STOPLINE_LOCAL_STATE"
+"""Names another folder for the local databases than the one that is chosen here. Keep its path short."""
+
 
 def state_folder(checkout: Path = CHECKOUT) -> Path:
     """The folder of one user and one checkout, made when missing. It outlives a restart of the machine."""
+    named = os.environ.get(STATE_VARIABLE)
+    if named:
+        return _owned(Path(named))
     mark = hashlib.sha256(os.fsencode(checkout)).hexdigest()[:10]
     return _owned(LASTING / f"stopline-{os.geteuid()}-{mark}")
 
