@@ -47,7 +47,16 @@ immutable
 set search_path = pg_catalog, stopline, pg_temp
 as $$ select case when octet_length(p_text) <= 8192 then p_text else left(p_text, 2000) || ' [cut]' end $$;
 
--- Money: replaces the open attempt's reservation by what it cost. Unreported cost keeps the reservation.
+-- What an attempt cost: what was reported, or its reservation where nothing was or what was is no amount of money. A
+-- negative report would give money back to the budget, NaN or a number too large would keep the finish from committing.
+create or replace function stopline.reported(p_cost numeric, p_reserved numeric)
+returns numeric
+language sql
+immutable
+parallel safe
+as $$ select case when p_cost >= 0 and round(p_cost, 6) < 1000000 then round(p_cost, 6) else p_reserved end $$;
+
+-- Money: replaces the open attempt's reservation by what it cost.
 create or replace function stopline.settle(p_kind text, p_day date, p_delta numeric)
 returns void
 language sql
@@ -83,7 +92,7 @@ declare
   v_error text := stopline.bounded(coalesce(nullif(p_error, ''), p_error_class, p_outcome));
   v_unanswered boolean := p_outcome in ('crashed', 'timeout');
   v_crashes integer := j.crashes + v_unanswered::integer;
-  v_spent numeric := coalesce(p_cost, j.reserved_usd);
+  v_spent numeric := stopline.reported(p_cost, j.reserved_usd);
   v_cost numeric := greatest(j.cost_usd - j.reserved_usd + v_spent, 0);
   v_state text;
   v_stop text;

@@ -29,7 +29,7 @@ begin
   elsif a.outcome = p_outcome or a.late_outcome is not null then
     answer := 'already';
   elsif p_outcome = 'succeeded' and j.fence = p_fence and j.state in ('pending', 'uncertain') and a.outcome <> 'released' then
-    v_cost := coalesce(p_cost, a.cost_usd);
+    v_cost := stopline.reported(p_cost, a.cost_usd);
     update stopline.job u
        set state = 'succeeded',
            stop_reason = 'completed',
@@ -99,11 +99,11 @@ begin
            claim_token = null,
            lease_until = null,
            last_outcome = 'succeeded',
-           cost_usd = greatest(j.cost_usd - j.reserved_usd + coalesce(r.cost, j.reserved_usd), 0)
+           cost_usd = greatest(j.cost_usd - j.reserved_usd + stopline.reported(r.cost, j.reserved_usd), 0)
       from report r
      where j.id = r.job
     returning j.id, j.kind, j.fence, j.round, j.attempts, j.claimed_at, j.claimed_by, j.reserved_usd, j.attempt_steps,
-              coalesce(r.cost, j.reserved_usd) as cost, j.cancel_requested_at
+              stopline.reported(r.cost, j.reserved_usd) as cost, j.cancel_requested_at
   ), recorded as (
     insert into stopline.attempt
       (job_id, fence, kind, round, attempt, started_at, finished_at, worker, outcome, cost_usd, steps)

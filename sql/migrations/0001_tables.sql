@@ -78,6 +78,7 @@ create table kind (
     max_crashes >= 1 and max_releases >= 0 and children >= 1 and batch >= 1 and calls_per_attempt >= 0
     and max_checks >= 1 and rows_per_tick >= 1 and max_reopens >= 0
     and (concurrency is null or concurrency >= 1) and (max_steps is null or max_steps >= 1)),
+  constraint kind_breaker_share_is_a_share check (breaker_share > 0 and breaker_share <= 1),
   constraint kind_payload_is_in_range check (max_payload between 1 and 262144),
   constraint kind_money_is_not_negative check (
     coalesce(per_attempt_usd, 0) >= 0 and coalesce(per_job_usd, 0) >= 0
@@ -214,6 +215,7 @@ create table attempt (
   constraint attempt_outcome_is_known check (
     outcome in ('succeeded', 'transient', 'permanent', 'uncertain', 'timeout', 'crashed', 'released')
     and late_outcome in ('succeeded', 'transient', 'permanent', 'uncertain', 'timeout', 'crashed', 'released')),
+  constraint attempt_cost_is_not_negative check (cost_usd >= 0),
   constraint attempt_says_why check (outcome = 'succeeded' or (error is not null and error <> '')),
   constraint attempt_error_is_bounded check (
     octet_length(error) <= 8192 and octet_length(error_class) <= 200 and octet_length(late_error) <= 8192)

@@ -10,7 +10,9 @@ create table if not exists stopline.schema_migration (
   name        text primary key,
   version     integer unique,
   checksum    text not null,
-  applied_at  timestamptz not null default now()
+  applied_at  timestamptz not null default now(),
+  constraint instant_is_between_2000_and_9999 check (
+    applied_at >= timestamptz '2000-01-01 00:00:00+00' and applied_at < timestamptz '9999-12-31 00:00:00+00')
 )"""
 
 
