@@ -30,8 +30,8 @@ def clean(text: str, limit: int = ERROR_BYTES) -> str:
     shown = redact(_UNPRINTABLE.sub(_escape, window.replace("\r\n", "\n")))
     if len(text) > _WINDOW:
         # The window may end inside a secret that was therefore not recognised.
-        shown = shown[:-LONGEST_SECRET]
-        return _cut(shown, limit, beyond=_byte_count(text) - _byte_count(window))
+        shown, doubtful = shown[:-LONGEST_SECRET], shown[-LONGEST_SECRET:]
+        return _cut(shown, limit, beyond=_byte_count(doubtful) + _byte_count(text) - _byte_count(window))
     return _cut(shown, limit, beyond=0)
 
 

@@ -56,7 +56,7 @@ def _opaque(match: re.Match[str]) -> str:
     """A word of letters and digits is an id when the digits are not just a version or a size at its end."""
     word = match.group()
     digits = sum(character.isdigit() for character in word)
-    return "<id>" if digits >= 2 and not re.fullmatch(r"[A-Za-z]+[\d.]{1,2}", word) else word
+    return "<n>" if digits >= 2 and not re.fullmatch(r"[A-Za-z]+[\d.]{1,2}", word) else word
 
 
 _RULES = (
@@ -68,7 +68,7 @@ _RULES = (
         _json_pair,
     ),
     # Values that change with every request, by what they are called.
-    _rule(rf"({_REQUEST_NAMES})(['\"]?\s{{0,4}}[:= ]\s{{0,4}}['\"]?)[\w/+=.:-]{{4,}}", r"\1 <id>"),
+    _rule(rf"({_REQUEST_NAMES})(['\"]?\s{{0,4}}[:= ]\s{{0,4}}['\"]?)[\w/+=.:-]{{4,}}", r"\1 <n>"),
     _rule(r"\barn:aws[\w-]*:([\w-]*):[\w-]*:\d*:([\w-]+)(?:[:/][^\s'\"),;]*)?", r"arn:\1:\2"),
     # Times.
     _rule(
@@ -83,13 +83,13 @@ _RULES = (
     _rule(rf"\b(?:{_DAY} )?{_MONTH} {{1,2}}\d{{1,2}}(?: \d\d:\d\d:\d\d)?(?: (?:[a-z]{{3,4}} )?\d{{4}})?", "<time>"),
     _rule(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
     # Identities and addresses.
-    _rule(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", "<id>"),
+    _rule(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", "<n>"),
     _rule(r"[\w.+%-]{1,100}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}", "<email>"),
     _rule(r"(?<=\?)[\w%.~-]+=[^\s'\"()<>]*", "<query>"),
     _rule(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b", "<addr>"),
     _rule(r"(?<![\w:])(?:[0-9a-f]{1,4}:){2,7}[0-9a-f]{0,4}(?:::?[0-9a-f]{1,4})*(?![\w:])", "<addr>"),
     _rule(r"/(?:tmp|var/tmp|private/tmp)/[^\s'\"),;:]+", "<file>"),
-    _rule(r"\b0x[0-9a-f]+\b", "<hex>"),
+    _rule(r"\b0x[0-9a-f]+\b", "<n>"),
     _rule(r"=\([^()\n]{0,500}\)", "=(<v>)"),
     _rule(r"Failing row contains \([^\n]*\)", "Failing row contains (<v>)"),
     _rule(rf"\b({_CODE_NAMES})(\W{{1,4}})(\d{{1,5}}|[0-9A-Z]{{5}})\b(?![\w-])", _spelled),
@@ -100,14 +100,13 @@ _RULES = (
     _rule(r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){0,2000}'(?!\w)", "<v>", 0),
     _rule(r"(?<!\w)`[^`\n]{0,2000}`(?!\w)", "<v>", 0),
     # Ids: prefixed, hexadecimal, or letters and digits mixed.
-    _rule(r"\b[a-z]{1,24}[-_](?=[\w-]*\d)[\w-]+(?!\.py)\b", "<id>"),
-    _rule(r"\b(?=[a-f]*\d)[0-9a-f]{7,}\b", "<id>"),
+    _rule(r"\b[a-z]{1,24}[-_](?=[\w-]*\d)[\w-]+(?!\.py)\b", "<n>"),
+    _rule(r"\b(?=[a-f]*\d)[0-9a-f]{7,}\b", "<n>"),
     _rule(r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{5,}\b", _opaque),
     _rule(r"(?<=:)\d+(?= in )", ""),
     _rule(r"[-+]?\d[\d,._]*(?:e[-+]?\d+)?%?", "<n>"),
     _rule(r"<n>(?:(?:,|;|\.\.|-)? ?<n>)+", "<n>"),
     _rule(r"<v>(?:, ?<v>)+", "<v>"),
-    _rule(r"<id>(?:, ?<id>)+", "<id>"),
     _rule(r"\s+", " "),
 )
 _FRAME = re.compile(r"^at \S+:\d+ in .*$", re.MULTILINE)

@@ -10,7 +10,7 @@ from stopline.failure import sane_delay
 
 _BODY_CHARS = 2000
 _SUCCESS = range(200, 300)
-_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
 class Response(Protocol):

@@ -127,19 +127,19 @@ def _check_shape(value: object, max_bytes: int, field: str) -> None:
         item, depth = waiting.pop()
         if isinstance(item, str):
             least += len(item) + 2
+        elif isinstance(item, dict | list | tuple) and depth >= MAX_DEPTH:
+            _explain(value, field, None)
         elif isinstance(item, dict):
-            least += 2 + 4 * len(item)
+            least += max(2, 6 * len(item))
             for key, inner in item.items():
                 if not isinstance(key, str):
                     _explain(value, field, None)
                 least += len(key)
                 waiting.append((inner, depth + 1))
         elif isinstance(item, list | tuple):
-            least += 2 + 2 * len(item)
+            least += 2 * max(1, len(item))
             waiting.extend((inner, depth + 1) for inner in item)
-        if depth > MAX_DEPTH:
-            _explain(value, field, None)
-        if least - 2 * depth > max_bytes + 4:
+        if least > max_bytes:
             raise InvalidInput(field, _too_large(f"over {max_bytes:,} bytes", max_bytes))
 
 

@@ -73,7 +73,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     # Whoever forgets the quotes around a password with a space has the rest of it read as another word: take both.
     (
         re.compile(
-            rf"""((?<![?&\w-])(?:ssl)?password\s{{0,8}}=\s{{0,8}})({_QUOTED}|[^\n'"]{{1,2000}}?(?=\s{{1,8}}[a-z_]{{2,30}}\s{{0,8}}=|['"\n]|\Z))""",
+            rf"""((?<![?&\w-])(?:ssl)?password\s{{0,8}}=\s{{0,8}})({_QUOTED}|(?:(?!\s{{1,8}}[a-z_]{{2,30}}\s{{0,8}}=)[^\n'"]){{1,2000}})""",
             re.IGNORECASE,
         ),
         _kept_name,

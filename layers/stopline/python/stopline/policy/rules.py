@@ -34,11 +34,9 @@ def check_together(policies: Mapping[str, Policy]) -> None:
         if shared == OWN_POLLER:
             continue
         namesake = policies.get(shared)
-        if namesake is not None and namesake.poller_name != shared:
+        if namesake is not None and namesake.run.poller == OWN_POLLER:
             fix = f'set poller = "{shared}" in [run] of {shared} too, or choose another name'
             raise PolicyError(policy.file, "run.poller", f'"{shared}" is a kind with a poller of its own; {fix}')
-        if namesake is None and shared == policy.name:
-            continue
         other = first.setdefault(shared, policy)
         _check_agreement(policy, other)
 
