@@ -134,8 +134,11 @@ class EmbeddedPostgres:
         if self._data.server_pid() is None:
             return
         programs = find_programs(self._account, self._named_programs)
-        if not any(self._control(programs, "stop", "-m", mode, timeout=timeout) for mode in ("fast", "immediate")):
-            raise self._failed("did not stop")
+        for mode in ("fast", "immediate"):
+            # pg_ctl also fails when the server ended meanwhile by itself.
+            if self._control(programs, "stop", "-m", mode, timeout=timeout) or self._data.server_pid() is None:
+                return
+        raise self._failed("did not stop")
 
     def _control(self, programs: Path, verb: str, *options: str, timeout: float) -> bool:
         """Runs pg_ctl and waits for what it is asked to do. False when that failed."""
