@@ -4,17 +4,26 @@
 --
 -- A source that fails is a note in the answer; it never keeps the kind's jobs from being claimed.
 
+-- A beat never waits: whoever holds the row is alive at this very moment.
 create or replace function stopline.beat(p_who text, p_now timestamptz)
 returns void
-language sql
+language plpgsql
 volatile
 set search_path = pg_catalog, stopline, pg_temp
 as $$
-  insert into stopline.heartbeat as h (who, at)
-  values (p_who, p_now)
-  on conflict (who) do update
-     set at = excluded.at
-   where h.at < excluded.at - interval '10 seconds'
+begin
+  update stopline.heartbeat h
+     set at = p_now
+    from (select who
+            from stopline.heartbeat
+           where who = p_who
+             and at < p_now - interval '10 seconds'
+             for update skip locked) f
+   where h.who = f.who;
+  if not found and not exists (select from stopline.heartbeat where who = p_who) then
+    insert into stopline.heartbeat (who, at) values (p_who, p_now) on conflict do nothing;
+  end if;
+end
 $$;
 
 create or replace function stopline.is_paused(k stopline.kind, p_now timestamptz)

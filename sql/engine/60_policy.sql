@@ -93,6 +93,13 @@ begin
     end if;
   end loop;
 
+  -- Here already, so that two first beats do not wait for each other.
+  insert into stopline.heartbeat (who, at)
+  select w.who, v_now
+    from (select 'sweeper' as who union all select 'poller:' || (p ->> 'name') from jsonb_array_elements(p_policies) p) w
+   order by w.who
+  on conflict do nothing;
+
   for o in
     select * from stopline.kind n
      where n.retired_at is null
