@@ -27,10 +27,10 @@ demo: $(LOCAL_STAMP) ## run the incident end to end on a local database (ARGS="-
 test: lint type imports test-unit test-sql ## everything that CI runs
 
 test-unit: $(DEV_STAMP) ## tests without a database
-	$(PY) -m pytest tests/unit -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest tests/unit -n $(WORKERS) $(ARGS)
 
 test-sql: $(DEV_STAMP) ## tests on a real PostgreSQL (STOPLINE_TEST_PG=/path/to/bin for another one than the wheel's)
-	$(PY) -m pytest tests/sql -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest tests/sql -n $(WORKERS) $(ARGS)
 
 guards: $(DEV_STAMP) ## remove one guard at a time from the SQL and show that a test fails for each
 	$(PY) -m tests.guards $(ARGS)

@@ -16,9 +16,6 @@ from stopline_cli.local.folders import CHECKOUT, STATE_VARIABLE
 from stopline_cli.local.postgres import EmbeddedPostgres
 from stopline_cli.local.prepare import connect
 
-# One local database for the whole file, so one worker.
-pytestmark = pytest.mark.xdist_group("cli")
-
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
