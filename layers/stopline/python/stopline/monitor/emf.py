@@ -6,6 +6,7 @@ has an `EphemeralMetrics` of its own. Values that are no finite numbers are left
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
@@ -58,7 +59,7 @@ def _emit(figures: Mapping[str, object], dimensions: Mapping[str, str], fields: 
 
 def _number(value: object) -> float | None:
     """A finite number, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     number = float(value)
     return number if math.isfinite(number) else None
@@ -82,7 +83,7 @@ def _is_figure(name: str, value: object) -> bool:
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """A kind's numbers as they go into the line: a value that strict JSON refuses becomes null."""
     return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        name: None if isinstance(value, float | Decimal) and _number(value) is None else value
         for name, value in row.items()
         if name != "own_metrics"
     }

@@ -34,6 +34,7 @@ def run_isolated(visit: Visit, supervisor: Supervisor) -> None:
 def _start(visit: Visit, supervisor: Supervisor) -> None:
     """Claims only what can be started at once."""
     while visit.claims.open and visit.finisher.idle and supervisor.free and visit.fits():
+        supervisor.prepare()
         jobs = visit.claims.take(supervisor.free, visit.seconds_left)
         if not jobs:
             visit.finisher.flush()

@@ -74,6 +74,7 @@ class Running:
 
     def drain(self) -> None:
         """Reads what is left once the processes are dead. Bounded: a survivor elsewhere could write for ever."""
+        self.over = True
         while self.broken is None and self.read_channel():
             pass
         for fd, stream in self.outputs.items():
@@ -130,6 +131,8 @@ class Running:
                 self.ledger.used_client(str(message.get("service")))
             case "note":
                 self.ledger.note(str(message.get("text")))
+            case _ if self.over:
+                pass  # the child died before it could hear an answer: what it asked for has not begun
             case _:
                 self._answer(message)
 

@@ -7,24 +7,21 @@ be single-threaded, because a fork copies locks that other threads hold and nobo
 import gc
 import os
 import selectors
-import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from stopline.errors import StoplineError
 from stopline.logs import get_logger
 from stopline.store.worker import ClaimedJob, RunSettings, WorkerStore
-from stopline.worker import child, processes
+from stopline.worker import processes
 from stopline.worker.attempt import Ending
 from stopline.worker.job import Tools
+from stopline.worker.launching import Launcher
 from stopline.worker.ledger import StoreLedger
 from stopline.worker.loading import KindCode
-from stopline.worker.output import Stream
 from stopline.worker.running import Running
 
 MIB = 1024 * 1024
@@ -61,12 +58,10 @@ class Supervisor:
     ) -> None:
         self._code = code
         self._run = run
-        self._store = store
         self._tools = tools
-        self._queue_fd = queue_fd
         self._running: list[Running] = []
-        self._services: set[str] = set()
         self._memory = run.memory_mb * MIB // run.children
+        self._launcher = Launcher(code, run, store, tools, queue_fd, self._memory)
 
     def __enter__(self) -> "Supervisor":
         self._baseline = processes.children()
@@ -95,7 +90,16 @@ class Supervisor:
                 f"children leaves each {self._memory // MIB} MiB; a child needs {needed // MIB} MiB to start. "
                 "Raise memory_mb or lower children"
             )
-        self._freeze(self._code.kind)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Loads what the next children need, so that none has to, and takes it out of the collector's sight.
+
+        A collection in a child would copy it page by page.
+        """
+        if self._tools.clients.warm() or self._code.kind not in _frozen:
+            _frozen.add(self._code.kind)
+            gc.freeze()
 
     @property
     def running(self) -> int:
@@ -110,13 +114,12 @@ class Supervisor:
     def start(self, claimed: ClaimedJob, lease_ends: float) -> None:
         """Starts an attempt. Raises NotForkable when it did not start."""
         self._single_threaded()
-        for service in sorted(self._services):
-            if self._tools.clients.warm(service):
-                self._freeze(service)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # or the child would hold a copy of what is still unwritten
         try:
-            running = self._launch(claimed, lease_ends)
+            running = self._launcher.launch(
+                claimed, lease_ends, [fd for other in self._running for fd in other.descriptors()]
+            )
         except OSError as error:
             raise NotForkable(
                 f"kind {self._code.kind}: no child can be started: {error}. "
@@ -143,59 +146,6 @@ class Supervisor:
             self._read(pause)
         return []
 
-    def _launch(self, claimed: ClaimedJob, lease_ends: float) -> Running:
-        with ExitStack() as theirs, ExitStack() as ours:
-            channel, channel_end = socket.socketpair()
-            ours.callback(channel.close)
-            theirs.callback(channel_end.close)
-            pipes = []
-            for _ in range(2):
-                fd, fd_end = os.pipe()
-                ours.callback(os.close, fd)
-                theirs.callback(os.close, fd_end)
-                pipes.append((fd, fd_end))
-            (out, out_end), (err, err_end) = pipes
-            started = time.monotonic()
-            ends = started + self._run.timeout_s
-            pid = self._fork(claimed, ends, channel_end, (out_end, err_end), [channel.fileno(), out, err])
-            ours.pop_all()
-        return Running(
-            claimed=claimed,
-            ledger=StoreLedger(self._store, claimed.id, claimed.fence),
-            pid=pid,
-            pidfd=_pidfd(pid),
-            channel=channel,
-            outputs={out: self._stream(claimed, "stdout"), err: self._stream(claimed, "stderr")},
-            started=started,
-            ends=ends,
-            lease_ends=lease_ends,
-        )
-
-    def _fork(
-        self, claimed: ClaimedJob, ends: float, theirs: socket.socket, outputs: tuple[int, int], ours: list[int]
-    ) -> int:
-        others = [fd for running in self._running for fd in running.descriptors()]
-        queue_fd = self._queue_fd()
-        start = child.Start(
-            code=self._code,
-            claimed=claimed,
-            tools=self._tools,
-            idempotent=self._run.idempotent,
-            ends=ends,
-            seconds=self._run.timeout_s,
-            memory_bytes=self._memory,
-            parent=os.getpid(),
-            channel=theirs,
-            stdout=outputs[0],
-            stderr=outputs[1],
-            close=(*ours, *others),
-            silence=() if queue_fd is None else (queue_fd,),
-        )
-        pid = os.fork()
-        if pid == 0:
-            child.main(start)
-        return pid
-
     def _single_threaded(self) -> None:
         threads = processes.threads()
         if threads != 1:
@@ -203,17 +153,6 @@ class Supervisor:
                 f"kind {self._code.kind}: this process has {threads} threads and may only fork with one. "
                 'Start no thread while handler.py is imported (inside run(job) is fine), or set isolation = "inline"'
             )
-
-    def _freeze(self, what: str) -> None:
-        """Takes what exists now out of the collector's sight: a collection in a child would copy it, page by page."""
-        if what not in _frozen:
-            _frozen.add(what)
-            gc.freeze()
-
-    def _stream(self, claimed: ClaimedJob, name: str) -> Stream:
-        log = get_logger()
-        fields: dict[str, Any] = {"kind": claimed.kind, "job": claimed.id, "attempt": claimed.attempt, "stream": name}
-        return Stream(lambda text: log.info("output", **fields, text=text))
 
     def _watch(self, running: Running) -> None:
         running.channel.setblocking(False)
@@ -255,19 +194,9 @@ class Supervisor:
                 self._selector.unregister(fd)
         running.drain()
         running.close()
-        self._services |= running.ledger.services
+        self._tools.clients.want(running.ledger.services)
         if orphans:
             get_logger().warning("orphans_killed", kind=self._code.kind, job=running.claimed.id, processes=orphans)
         return Ended(
             running.claimed, running.ledger, running.ending(natural, status, seconds), seconds, running.lease_ends
         )
-
-
-def _pidfd(pid: int) -> int | None:
-    """A descriptor that tells of the child's end; without one the child is asked for at short intervals."""
-    if not hasattr(os, "pidfd_open"):
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        return None

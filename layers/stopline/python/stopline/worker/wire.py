@@ -1,5 +1,7 @@
 """SDK clients and wire timeouts for an attempt: one request on the wire, and an end before the attempt's own."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,18 +38,22 @@ class ClientShelf:
     def __init__(self, region: str | None) -> None:
         self._region = region
         self._session: Any = None
+        self._wanted: set[str] = set()
         self._warm: set[str] = set()
 
-    def warm(self, service: str) -> bool:
-        """Loads what clients of `service` share. Says whether anything was loaded; one that cannot be is skipped."""
-        if service in self._warm:
-            return False
-        self._warm.add(service)
-        try:
-            self.client(service, CONNECT_SECONDS)
-        except Exception:
-            return False  # the child meets the same error, and there it has a job to be reported for
-        return True
+    def want(self, services: Iterable[str]) -> None:
+        """Remembers services that a child has used."""
+        self._wanted.update(services)
+
+    def warm(self) -> bool:
+        """Loads what clients of the wanted services share. Says whether anything was loaded."""
+        fresh = self._wanted - self._warm
+        for service in sorted(fresh):
+            self._warm.add(service)
+            # A child meets the same error, and there it has a job to be reported for.
+            with suppress(Exception):
+                self.client(service, CONNECT_SECONDS)
+        return bool(fresh)
 
     def client(self, service: str, seconds_left: float) -> Any:
         """A client of `service` that sends one request per call and gives up before `seconds_left` have passed."""
