@@ -1,7 +1,16 @@
 -- sync_policy: makes the `kind` table say what the deployed folders say. One event for each kind that changed, with the
--- keys that changed. A kind without a folder is retired, never deleted.
+-- keys that changed. A kind without a folder is retired, never deleted. A setting that a policy does not have, because its
+-- code is older than this schema, keeps the value or default that it has here.
 --
 -- A lowered cap is then brought to the open rows by lower_caps, in batches that the caller commits one by one.
+
+-- The columns of `kind` that no policy sets.
+create or replace function stopline.kind_state_columns()
+returns text[]
+language sql
+immutable
+parallel safe
+as $$ select array['synced_at', 'retired_at', 'paused_at', 'paused_until', 'paused_by', 'paused_why', 'probe_until'] $$;
 
 create or replace function stopline.policy_row(p jsonb, p_now timestamptz)
 returns stopline.kind
@@ -17,7 +26,8 @@ declare
   v_columns text[] := array(
     select a.attname::text
       from pg_attribute a
-     where a.attrelid = 'stopline.kind'::regclass and a.attnum > 0 and not a.attisdropped);
+     where a.attrelid = 'stopline.kind'::regclass and a.attnum > 0 and not a.attisdropped
+       and a.attname <> all (stopline.kind_state_columns()));
   v_unknown text;
   v_row jsonb;
 begin
@@ -46,11 +56,9 @@ set search_path = pg_catalog, stopline, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_state constant text[] := array['synced_at', 'retired_at', 'paused_at', 'paused_until', 'paused_by', 'paused_why', 'probe_until'];
-  v_policy_columns text := (
-    select string_agg(quote_ident(a.attname), ', ')
-      from pg_attribute a
-     where a.attrelid = 'stopline.kind'::regclass and a.attnum > 0 and not a.attisdropped and a.attname <> all (v_state));
+  v_state constant text[] := stopline.kind_state_columns();
+  v_policy jsonb;
+  v_columns text;
   v_now timestamptz;
   v_old jsonb;
   v_new jsonb;
@@ -62,12 +70,16 @@ begin
   lock table stopline.kind in share row exclusive mode;
   v_now := stopline.clock();
 
-  for k in
-    select (stopline.policy_row(p, v_now)).* from jsonb_array_elements(p_policies) p order by p ->> 'name'
+  for v_policy in
+    select p from jsonb_array_elements(p_policies) p order by p ->> 'name'
   loop
+    k := stopline.policy_row(v_policy, v_now);
+    v_columns := (select string_agg(quote_ident(c.key), ', ') from jsonb_object_keys(v_policy) c(key));
     select * into o from stopline.kind where name = k.name for no key update;
     if not found then
-      insert into stopline.kind select k.*;
+      execute format('insert into stopline.kind (%1$s, synced_at) select %1$s, $2 from (select ($1).*) as n returning *', v_columns)
+         into k
+        using k, v_now;
       insert into stopline.event (at, kind, action, actor, after)
       values (v_now, k.name, 'policy_added', p_actor, to_jsonb(k) - v_state);
       return query select k.name, 'added';
@@ -76,9 +88,11 @@ begin
 
     v_old := to_jsonb(o) - v_state;
     v_new := to_jsonb(k) - v_state;
-    v_changed := array(select n.key from jsonb_each(v_new) n where n.value is distinct from v_old -> n.key order by n.key);
+    v_changed := array(select n.key from jsonb_each(v_new) n
+                        where v_policy ? n.key and n.value is distinct from v_old -> n.key
+                        order by n.key);
     if cardinality(v_changed) > 0 then
-      execute format('update stopline.kind set (%1$s) = (select %1$s from (select ($1).*) as n), synced_at = $2 where name = $3', v_policy_columns)
+      execute format('update stopline.kind set (%1$s) = (select %1$s from (select ($1).*) as n), synced_at = $2 where name = $3', v_columns)
         using k, v_now, k.name;
       insert into stopline.event (at, kind, action, actor, before, after)
       values (v_now, k.name, 'policy_changed', p_actor,

@@ -102,8 +102,14 @@ class _Run:
     def _migrations(self, applied: dict[str, ledger.Applied]) -> None:
         if not applied:
             self._execute("schema_migration", ledger.TABLE)
+        names = {line.version: line.name for line in applied.values()}
         for migration in self.files.migrations:
             line = applied.get(migration.name)
+            if line is None and migration.version in names:
+                raise MigrationError(
+                    f"sql/migrations/{migration.name}.sql: version {migration.version:04d} was applied as "
+                    f"{names[migration.version]}; restore that file and give this one the next number"
+                )
             if line is None:
                 self._apply(migration)
             elif line.checksum != migration.checksum:
