@@ -1,4 +1,4 @@
-"""Bootstrap by an administrator who is no superuser, as on Aurora; on a server of its own, for roles belong to servers."""
+"""Bootstrap by an administrator who is no superuser, as on Aurora. Roles belong to a server, so this has its own."""
 
 import tempfile
 from collections.abc import Iterator
