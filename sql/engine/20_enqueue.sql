@@ -23,7 +23,7 @@ begin
     return format('payload: %s bytes as JSON text; kind %s allows %s. Store the data elsewhere and pass a reference',
                   octet_length(v_text), k.name, k.max_payload);
   -- The pattern is a cheap filter; the path finds the number. 1e308 is the largest that every JSON reader can hold.
-  elsif octet_length(v_text) > 300 and v_text ~ '[0-9]{300}'
+  elsif octet_length(v_text) > 250 and v_text ~ '[0-9]{250}'
         and jsonb_path_exists(p_payload, '$.** ? (@.type() == "number" && (@ > 1e308 || @ < -1e308))') then
     return 'payload: holds a number beyond 1e308, which most JSON readers cannot hold. Pass it as a string';
   elsif octet_length(p_key) not between 1 and 512 then

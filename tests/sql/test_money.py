@@ -97,7 +97,7 @@ def test_the_daily_budget_stops_claims_until_the_next_utc_day_and_rewrites_no_ro
 
 def test_a_settlement_belongs_to_the_day_of_its_claim(db: Database) -> None:
     db.admin.execute(
-        "update stopline_local.clock set frozen_at = date_trunc('day', clock_timestamp(), 'UTC') + interval '23 hours 59 minutes'"
+        "update stopline_local.clock set frozen_at = date_trunc('day', clock_timestamp(), 'UTC') + interval '23:59'"
     )
     db.policy(per_attempt_usd="0.20", timeout=120)
     db.enqueue()
