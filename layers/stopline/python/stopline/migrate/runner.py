@@ -149,7 +149,8 @@ class _Run:
         try:
             self.steps.retried(f"migrations/{migration.name}", step)
         finally:
-            self.conn.execute("reset search_path")
+            if not self.conn.closed:
+                self.conn.execute("reset search_path")
         ledger.record(self.conn, migration.name, migration.version, migration.checksum)
 
     def _engine(self, applied: dict[str, ledger.Applied]) -> None:
