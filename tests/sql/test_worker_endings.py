@@ -75,6 +75,30 @@ SOURCE = """
             pass
         return work()
 
+    def nul(job):
+        raise Exception("bad \\x00 byte")
+
+    def surrogate(job):
+        raise Exception("half an emoji \\ud83d")
+
+    def no_text(job):
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no text")
+        raise Mute
+
+    def huge(job):
+        error = Exception("first")
+        for _ in range(50_000):
+            link = Exception("link")
+            link.__cause__ = error
+            error = link
+        raise Exception("y" * 10_000_000) from error
+
+    def no_channel(job):
+        os.closerange(3, 100)
+        return "unheard"
+
     def nan(job):
         return {"score": float("nan")}
 
@@ -140,6 +164,11 @@ WAYS = [
     "stopped",
     "garbage",
     "unstarted",
+    "nul",
+    "surrogate",
+    "no_text",
+    "huge",
+    "no_channel",
     "nan",
     "moment",
     "cycle",
@@ -177,6 +206,7 @@ def ways(server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> 
         ("stopped", "timeout", "Timeout", "killed at its timeout"),
         ("garbage", "crashed", "ProtocolError", "not a message"),
         ("unstarted", "transient", "TypeError", "has not run"),
+        ("no_channel", "crashed", "ExitStatus70", "Bad file descriptor"),
     ],
 )
 def test_an_attempt_that_did_not_return_is_a_counted_failure_with_its_name(
@@ -188,6 +218,20 @@ def test_an_attempt_that_did_not_return_is_a_counted_failure_with_its_name(
     assert text in attempt["error"]
     assert (job["state"], job["attempts"]) == ("pending", 1)
     assert job["due_at"] > attempt["finished_at"]
+
+
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [("nul", "bad \\x00 byte"), ("surrogate", "half an emoji \\ud83d"), ("no_text", "Mute"), ("huge", "[cut: ")],
+)
+def test_whatever_the_text_of_an_error_is_the_attempt_is_recorded_and_the_text_bounded(
+    ways: Ways, way: str, text: str
+) -> None:
+    """FI-01, FI-02: NUL, half an emoji, a __str__ that raises, 10 MB with 50,000 causes."""
+    attempt = ways.attempt(way)
+    assert (attempt["outcome"], ways.job(way)["state"]) == ("transient", "pending")
+    assert text in attempt["error"]
+    assert len(attempt["error"].encode()) <= 8192
 
 
 @pytest.mark.parametrize(
@@ -233,5 +277,5 @@ def test_every_attempt_had_a_process_of_its_own_and_none_is_left(ways: Ways) -> 
 def test_the_result_line_counts_what_the_attempts_came_to(ways: Ways) -> None:
     line = ways.result["kinds"]["way"]
     assert line["claimed"] == len(WAYS)
-    assert line["outcomes"] == {"succeeded": 6, "transient": 7, "crashed": 5, "timeout": 2}
+    assert line["outcomes"] == {"succeeded": 6, "transient": 11, "crashed": 6, "timeout": 2}
     assert (ways.result["stopped"], line["released"]) == ("empty", 0)

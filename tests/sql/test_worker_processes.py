@@ -166,6 +166,50 @@ def test_a_child_cannot_reach_the_queues_connection_and_no_transaction_is_open_w
     assert line["reconnects"] == 0
 
 
+def test_a_warm_poller_keeps_no_descriptor_of_its_attempts(db: Database, poller: RealPoller) -> None:
+    poller.kind("work", "def run(job): return None", children=3, memory_mb=1024)
+    db.enqueue("work")
+    poller.poll()
+    before = sorted(os.listdir(f"/proc/{poller.function.pid}/fd"))
+    for _ in range(20):
+        db.enqueue("work")
+    assert poller.poll()["kinds"]["work"]["outcomes"] == {"succeeded": 20}
+    assert sorted(os.listdir(f"/proc/{poller.function.pid}/fd")) == before
+
+
+def test_a_kind_that_lets_the_kernel_reap_children_does_not_lose_how_they_ended(
+    db: Database, poller: RealPoller
+) -> None:
+    source = "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\ndef run(job): os._exit(4)"
+    poller.kind("work", source)
+    job = db.enqueue("work").job_id or 0
+    poller.poll()
+    assert db.job(job)["last_error_class"] == "ExitStatus4"
+
+
+def test_a_secret_that_a_job_prints_or_dies_with_reaches_neither_log_nor_database(
+    db: Database, poller: RealPoller
+) -> None:
+    """CO-10: output is cleaned like every error text."""
+    poller.kind(
+        "work",
+        """
+        import os
+
+        def run(job):
+            print("connecting to postgresql://app:Sup3rSecret@db/x with", job.environment["KEY_NAME"], flush=True)
+            os.write(2, b"password=Sup3rSecret host=db")
+            os._exit(1)
+        """,
+    )
+    job = db.enqueue("work").job_id or 0
+    function = poller.start(KEY_NAME="wJalrXUtnFEMIexamplekey", AWS_SECRET_ACCESS_KEY="wJalrXUtnFEMIexamplekey")
+    function.invoke({})
+    seen = "\n".join([*function.log, str(db.job(job)), str(db.attempts(job))])
+    assert "connecting to" in seen
+    assert [secret for secret in ("Sup3rSecret", "wJalrXUtnFEMI") if secret in seen] == []
+
+
 def test_a_kind_that_starts_a_thread_while_it_is_imported_claims_nothing_and_fails_the_invocation_by_name(
     db: Database, poller: RealPoller
 ) -> None:

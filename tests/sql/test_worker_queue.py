@@ -86,6 +86,19 @@ def test_jobs_whose_claim_was_committed_but_never_answered_run_in_the_same_invoc
     assert db.job(job)["result"] == 1
 
 
+def test_jobs_of_an_unanswered_claim_for_which_the_time_has_run_out_are_released(
+    db: Database, poller: RealPoller
+) -> None:
+    """CL-05: they were never started, so they keep their attempt."""
+    poller.kind("work", "def run(job): return None", timeout=1, margin=1)
+    db.enqueue("work")
+    with LosingProxy(db.target("stopline_worker"), "stopline.claim", 2) as proxy:
+        line = poller.start(timeout_s=1.7, STOPLINE_DB_HOST=proxy.target.host).invoke({})
+        assert proxy.lost == 2
+    assert (line["stopped"], line["kinds"]["work"]["released"]) == ("time", 1)
+    assert states(db) == [("pending", 0, 1)]
+
+
 def test_a_warm_session_that_points_at_a_read_only_node_is_replaced_and_no_attempt_is_charged_twice(
     db: Database, poller: RealPoller
 ) -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from stopline.errors import StoplineError
+from stopline.redact import register_secret
 from stopline.store.target import Target
 
 ROLE_PREFIX = "STOPLINE_ROLE_"
@@ -69,6 +70,8 @@ class MigratorSettings:
 def poller_settings(environment: Mapping[str, str] | None = None) -> PollerSettings:
     """Settings of a poller, from the process environment unless another is given."""
     env = _environment(environment)
+    for name in _CREDENTIALS & env.keys():
+        register_secret(env[name])
     kinds = _kinds(env)
     return PollerSettings(
         target=_target(env, "poller"),

@@ -53,6 +53,22 @@ class Claims:
         self._token, self._tries = None, 0
         return self._taken(claim)
 
+    def recover(self) -> list[ClaimedJob]:
+        """Jobs of a call that was never answered, once nothing more is to be started: they must be released.
+
+        Repeated with its token and no time left, a claim gives back what it had claimed and claims nothing new.
+        """
+        token, self._token = self._token, None
+        if token is None:
+            return []
+        try:
+            claim = self._store.claim(self._kind, self._worker, token, 1, 0.0, self._installation)
+        except InfrastructureError as error:
+            get_logger().warning("claim_unanswered", kind=self._kind, tries=self._tries + 1, error=str(error))
+            return []
+        self._count(claim)
+        return claim.jobs
+
     def close(self, status: str | None = None) -> None:
         """Claims no more."""
         self.open = False
@@ -61,15 +77,18 @@ class Claims:
 
     def _taken(self, claim: Claim) -> list[ClaimedJob]:
         self._tally.status = str(claim.status)
-        self._tally.claimed += len(claim.jobs) + len(claim.unreadable)
         if claim.status != ClaimStatus.OK or not (claim.jobs or claim.unreadable):
             self.open = False
+        self._count(claim)
+        return claim.jobs
+
+    def _count(self, claim: Claim) -> None:
+        self._tally.claimed += len(claim.jobs) + len(claim.unreadable)
         lease = min((job.lease_seconds for job in claim.jobs), default=0.0)
         # Counted from the first call: a repeat's answer may give the lease as it was then.
         self.lease_ends = self._asked + lease
         for row in claim.unreadable:
             self._unreadable(row)
-        return claim.jobs
 
     def _unreadable(self, row: Unreadable) -> None:
         self._tally.unreadable += 1

@@ -19,6 +19,7 @@ def run_inline(visit: Visit) -> None:
         visit.finisher.drain()
         if not jobs and visit.claims.open:
             time.sleep(max(visit.claims.next_try - time.monotonic(), 0.0))
+    visit.release_unanswered()
     visit.finisher.drain()
 
 

@@ -21,8 +21,11 @@ def run_isolated(visit: Visit, supervisor: Supervisor) -> None:
                 unable = error
                 visit.claims.close("error")
             if not supervisor.running:
-                if visit.finisher.idle and not visit.claims.open:
-                    break
+                if not visit.claims.open:
+                    visit.release_unanswered()
+                    visit.finisher.flush()
+                    if visit.finisher.idle:
+                        break
                 _pause(visit)
             for ended in supervisor.wait(_until(visit)):
                 _finish(visit, ended)

@@ -1,6 +1,8 @@
-"""What a child wrote to stdout and stderr: passed on line by line as it comes, bounded, the rest counted."""
+"""What a child wrote to stdout and stderr: passed on line by line as it comes, cleaned and bounded."""
 
 from collections.abc import Callable
+
+from stopline.errortext import clean
 
 OUTPUT_BYTES = 64 * 1024
 """What is passed on of one stream in one attempt."""
@@ -48,4 +50,4 @@ class Stream:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="backslashreplace")
+    return clean(data.decode("utf-8", errors="backslashreplace"))

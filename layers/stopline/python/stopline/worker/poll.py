@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from stopline.errors import InfrastructureError, InvalidInput, StoplineError
-from stopline.errortext import describe
+from stopline.errortext import clean, describe
 from stopline.logs import get_logger
 from stopline.payload import check_time
 from stopline.settings import PollerSettings
@@ -85,7 +85,9 @@ class Poller:
             get_logger().warning("kind_unreachable", kind=kind, error=tally.error)
         except Exception as error:
             tally.status = "error"
-            tally.error = str(error) if isinstance(error, StoplineError) else f"kind {kind}: {describe(error)[1]}"
+            tally.error = (
+                clean(str(error)) if isinstance(error, StoplineError) else f"kind {kind}: {describe(error)[1]}"
+            )
             get_logger().error("kind_failed", kind=kind, error=tally.error)
 
     def _visit(self, kind: str, scheduled_for: datetime | None, tally: Tally, ends: float, request_id: str) -> None:

@@ -100,6 +100,10 @@ class Running:
             return _crash("ProtocolError", f"the child sent something that is not a message: {self.broken}")
         if self.final is not None:
             return _reported(self.final)
+        if natural and status is None:
+            return _crash(
+                "ExitStatusUnknown", f"ended after {seconds:.1f} s without a result; its exit status was taken away"
+            )
         if natural and status is not None and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM):
             return self._died(status, seconds)
         return Ending(

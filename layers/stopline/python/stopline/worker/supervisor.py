@@ -7,6 +7,7 @@ be single-threaded, because a fork copies locks that other threads hold and nobo
 import gc
 import os
 import selectors
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -64,6 +65,8 @@ class Supervisor:
         self._launcher = Launcher(code, run, store, tools, queue_fd, self._memory)
 
     def __enter__(self) -> "Supervisor":
+        # A kind's import may have had the kernel reap children, which loses how they ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._baseline = processes.children()
         self._selector = selectors.DefaultSelector()
         processes.become_subreaper(True)

@@ -51,6 +51,11 @@ class Visit:
         self.claims.close()
         return False
 
+    def release_unanswered(self) -> None:
+        """Releases what a claim whose answer was lost may have claimed."""
+        for claimed in self.claims.recover():
+            self.finisher.release(claimed, NOT_STARTED, self.claims.lease_ends)
+
     def may_start(self, lease_ends: float) -> bool:
         """Whether a claimed job's attempt fits both the invocation and its lease, whose answer may have come late."""
         return min(self.seconds_left, lease_ends - time.monotonic()) >= self.needed
