@@ -65,7 +65,8 @@ as $$
 $$;
 
 -- Enqueues one batch from a source. A key that succeeded too often within its window while the source kept returning
--- it becomes an abandoned row that holds the key: the loop's stop line, one level up.
+-- it becomes an abandoned row that holds the key: the loop's stop line, one level up. A row without a key is refused:
+-- nothing would keep the next tick from enqueuing it again.
 create or replace function stopline.enqueue_from_source(k stopline.kind, p_keys text[], p_payloads jsonb[], p_now timestamptz)
 returns jsonb
 language plpgsql
@@ -117,7 +118,7 @@ begin
     select e.answer, e.error, i.keys[e.item] as key
       from (select array_agg(u.key order by u.n) as keys, array_agg(u.payload order by u.n) as payloads
               from unnest(p_keys, p_payloads) with ordinality as u(key, payload, n)
-             where u.key is null or u.key <> all (v_looping)) i,
+             where u.key is not null and u.key <> all (v_looping)) i,
            lateral stopline.enqueue_many(k.name, coalesce(i.payloads, '{}'), i.keys) e
   )
   select jsonb_build_object(
@@ -125,9 +126,10 @@ begin
            'open', count(*) filter (where answer = 'open'),
            'held', count(*) filter (where answer = 'held'),
            'conflict', count(*) filter (where answer = 'conflict'),
-           'invalid', count(*) filter (where answer = 'invalid')),
-         min(error),
-         coalesce(array_agg(key order by key) filter (where answer = 'created' and key is not null), '{}')
+           'invalid', count(*) filter (where answer = 'invalid') + cardinality(array_positions(p_keys, null))),
+         coalesce(min(error), case when array_position(p_keys, null) is not null
+                                   then 'key: is null; every row of a source needs the key of what it is about' end),
+         coalesce(array_agg(key order by key) filter (where answer = 'created'), '{}')
     into v_counts, v_first_error, v_created
     from answered;
 
@@ -143,14 +145,19 @@ begin
 end
 $$;
 
--- For the wrapped sources, which may read nothing else of Stopline's.
+-- Whether no new job can have the key: one holds it, or it is no key. For the wrapped sources, which may read nothing
+-- else of Stopline's.
 create or replace function stopline.holds_key(p_kind text, p_key text)
 returns boolean
 language sql
 stable
 security definer
 set search_path = pg_catalog, stopline, pg_temp
-as $$ select exists (select from stopline.job where kind = p_kind and key = p_key and holds_key) $$;
+as $$
+  select p_key is null
+      or octet_length(p_key) not between 1 and 512
+      or exists (select from stopline.job where kind = p_kind and key = p_key and holds_key)
+$$;
 
 -- Reads the source and enqueues what is new. A full first page that held little new is followed by a page without the
 -- keys that are held.
