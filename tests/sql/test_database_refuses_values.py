@@ -22,7 +22,7 @@ SEEDS: dict[str, LiteralString] = {
     " values (1, 1, 'work', 1, 1, now(), now(), 'w1', 'succeeded')",
     "reconcile_check": "insert into stopline.reconcile_check values (1, 1, 1, now(), 'w1', 'applied')",
     "event": "insert into stopline.event (at, action, actor) values (now(), 'noted', 'me')",
-    "heartbeat": "insert into stopline.heartbeat values ('sweeper', now())",
+    "heartbeat": "insert into stopline.heartbeat values ('somebody', now())",
     "source_key": "insert into stopline.source_key values ('work', 'k', now(), 1)",
     "occurrence": "insert into stopline.occurrence values ('work', now(), now())",
     "installation": "update stopline.installation set reason = reason",
