@@ -105,6 +105,19 @@ def test_a_hang_ends_in_a_read_timeout_after_one_billed_request(bedrock: StandIn
     assert ask(bedrock)["stopReason"] == "end_turn"
 
 
+def test_a_trickling_answer_begins_and_goes_on_without_an_end(bedrock: StandIn) -> None:
+    script(bedrock, _1001=[{"fault": "trickle", "times": 1}])
+    body = {"messages": [{"role": "user", "content": [{"text": '{"conversation_id": 1001}'}]}]}
+    request = urllib.request.Request(
+        f"{bedrock.url}/model/{MODEL}/converse", json.dumps(body).encode(), {"Authorization": "any"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=2) as answer:
+        assert answer.status == 200
+        assert answer.read(2) == b"  "
+    (call,) = calls(bedrock)
+    assert (call["status"], call["accepted"], call["fault"]) == (None, True, "trickle")
+
+
 def test_a_dropped_connection_is_one_billed_request_without_an_answer(bedrock: StandIn) -> None:
     script(bedrock, _1001=[{"fault": "drop"}])
     with pytest.raises(ConnectionClosedError):

@@ -11,6 +11,7 @@ error's name travels in the header x-amzn-ErrorType). A request's marker is the 
     empty        200: the model ran and is billed, and its text is empty
     cut          200: the model ran and is billed, and stopped at max_tokens
     filtered     200: the model ran and is billed, and its text was filtered
+    trickle      200, and a body that never ends; the model ran and is billed
     hang         no answer until the client gives up; the model ran and is billed
     drop         the connection is closed without an answer; the model ran and is billed
 
@@ -27,7 +28,17 @@ from urllib.parse import unquote
 from stopline_cli.standins.ledger import Call
 from stopline_cli.standins.process import main
 from stopline_cli.standins.script import EVERY_MARKER, Step
-from stopline_cli.standins.service import Answer, Drop, Reply, Request, Service, Silence, closed, retry_after_header
+from stopline_cli.standins.service import (
+    Answer,
+    Drop,
+    Reply,
+    Request,
+    Service,
+    Silence,
+    Trickle,
+    closed,
+    retry_after_header,
+)
 
 ERRORS = {
     "AccessDeniedException": (403, "You don't have access to the model with the specified model ID."),
@@ -52,7 +63,7 @@ _CONVERSATION = re.compile(r"conversation_id\"?\s*[:=]\s*\"?([\w-]+)")
 class BedrockService(Service):
     """Converse, and nothing else of Bedrock."""
 
-    faults = frozenset({*_REFUSALS, "empty", "cut", "filtered", "hang", "drop"})
+    faults = frozenset({*_REFUSALS, "empty", "cut", "filtered", "trickle", "hang", "drop"})
 
     def handle(self, request: Request) -> Answer:
         """Answer one Converse request."""
@@ -79,6 +90,8 @@ class BedrockService(Service):
         call.accepted = True
         if step and fault == "hang":
             return Silence() if step.seconds is None else Silence(step.seconds)
+        if fault == "trickle":
+            return Trickle()
         if fault == "drop":
             return Drop()
         text = step.answer if step and step.answer is not None else _summary(call.marker)

@@ -5,16 +5,18 @@ import json
 import selectors
 import socket
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
 from stopline_cli.standins.script import ScriptError
-from stopline_cli.standins.service import Answer, Drop, Reply, Request, Service, Silence
+from stopline_cli.standins.service import Answer, Drop, Reply, Request, Service, Silence, Trickle
 
 _POLL_SECONDS = 0.05
 _MAX_BODY = 32 * 1024 * 1024
+_TRICKLE_SECONDS = 0.2
 
 
 class StandIn:
@@ -149,14 +151,29 @@ class _Handler(BaseHTTPRequestHandler):
             case Silence(seconds):
                 self.close_connection = True
                 self._wait(seconds)
+            case Trickle(status, seconds):
+                self.close_connection = True
+                self._trickle(status, seconds)
             case Drop():
                 self.close_connection = True
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> bool:
+        """Whether the client gave up, or the server stops, within that time."""
         # The client has nothing more to say: its socket turns readable when either side closes it.
         with selectors.DefaultSelector() as selector:
             selector.register(self.connection, selectors.EVENT_READ)
-            selector.select(seconds)
+            return bool(selector.select(seconds))
+
+    def _trickle(self, status: int, seconds: float) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(_MAX_BODY))
+        self.end_headers()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._wait(_TRICKLE_SECONDS):
+            # JSON may begin with any amount of white space.
+            self.wfile.write(b" ")
+            self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -37,11 +37,19 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
+class Trickle:
+    """An answer that begins and never ends: a byte every fifth of a second, so that no read timeout ever strikes."""
+
+    status: int = 200
+    seconds: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """No answer: the connection is closed at once."""
 
 
-Answer = Reply | Silence | Drop
+Answer = Reply | Silence | Trickle | Drop
 
 
 class Service(ABC):
