@@ -95,6 +95,14 @@ SOURCE = """
             error = link
         raise Exception("y" * 10_000_000) from error
 
+    def thread_left(job):
+        import threading
+        def chatter():
+            while True:
+                job.cost("0.000001")
+        threading.Thread(target=chatter, daemon=True).start()
+        return "returned"
+
     def no_channel(job):
         os.closerange(3, 100)
         return "unheard"
@@ -169,6 +177,7 @@ WAYS = [
     "no_text",
     "huge",
     "no_channel",
+    "thread_left",
     "nan",
     "moment",
     "cycle",
@@ -251,6 +260,10 @@ def test_a_handler_that_returns_nothing_has_succeeded_without_a_result(ways: Way
     assert (ways.job("nothing")["state"], ways.job("nothing")["result"]) == ("succeeded", None)
 
 
+def test_a_thread_that_the_handler_left_running_does_not_speak_after_the_end(ways: Ways) -> None:
+    assert (ways.job("thread_left")["state"], ways.job("thread_left")["result"]) == ("succeeded", "returned")
+
+
 def test_a_process_that_the_handler_forks_does_not_speak_for_the_job(ways: Ways) -> None:
     assert (ways.job("forked_twin")["state"], ways.job("forked_twin")["result"]) == ("succeeded", "the first")
 
@@ -277,5 +290,5 @@ def test_every_attempt_had_a_process_of_its_own_and_none_is_left(ways: Ways) -> 
 def test_the_result_line_counts_what_the_attempts_came_to(ways: Ways) -> None:
     line = ways.result["kinds"]["way"]
     assert line["claimed"] == len(WAYS)
-    assert line["outcomes"] == {"succeeded": 6, "transient": 11, "crashed": 6, "timeout": 2}
+    assert line["outcomes"] == {"succeeded": 7, "transient": 11, "crashed": 6, "timeout": 2}
     assert (ways.result["stopped"], line["released"]) == ("empty", 0)

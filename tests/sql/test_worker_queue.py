@@ -339,6 +339,7 @@ def test_two_invocations_of_one_event_share_the_rows_and_create_one_occurrence(
 def test_a_kind_that_cannot_be_imported_claims_nothing_and_the_others_are_served(
     db: Database, poller: RealPoller
 ) -> None:
+    """CL-11: no row is discarded, completed or charged by a worker that has no code for it."""
     poller.kind("broken", "from . import missing_neighbour\ndef run(job): return None")
     poller.kind("sound", "def run(job): return None")
     db.enqueue("broken")
@@ -348,6 +349,19 @@ def test_a_kind_that_cannot_be_imported_claims_nothing_and_the_others_are_served
     assert "kind broken" in failed.value.message
     assert "broken/handler.py: import failed: ImportError" in failed.value.message
     assert states(db) == [("pending", 0, 0), ("succeeded", 1, 1)]
+
+
+def test_a_kind_that_an_old_poller_does_not_know_waits_and_its_age_is_seen(db: Database, poller: RealPoller) -> None:
+    """CL-11: during a deploy the new kind's jobs wait for the new poller."""
+    poller.kind("old", "def run(job): return None")
+    db.policy("new", due_age=60)
+    db.enqueue("new")
+    db.move("1h")
+    assert list(poller.poll()["kinds"]) == ["old"]
+    assert states(db) == [("pending", 0, 0)]
+    (health,) = db.rows("select stopline.health() as read")
+    assert health["read"]["totals"]["KindsLate"] == 1
+    assert health["read"]["totals"]["OldestDueAge"] >= 3600
 
 
 def test_an_occurrence_of_a_kind_whose_code_is_broken_waits_in_the_queue(db: Database, poller: RealPoller) -> None:

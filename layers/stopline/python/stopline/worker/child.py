@@ -68,6 +68,7 @@ class ChannelLedger:
         self._channel = channel
         self._lock = threading.Lock()
         self._pid = os.getpid()
+        self._finished = False
 
     def start_effect(self) -> None:
         self._ask({"type": "effect"})
@@ -88,12 +89,14 @@ class ChannelLedger:
         self._tell({"type": "note", "text": text[:500]})
 
     def finish(self, ending: Ending) -> None:
-        """Reports how the attempt ended. Nothing is sent after it."""
-        self._tell(_final(ending))
+        """Reports how the attempt ended. Nothing follows it, not even from a thread that the handler left running."""
+        with self._lock:
+            self._channel.tell(_final(ending))
+            self._finished = True
 
     def _ask(self, message: Message) -> Message:
         with self._lock:
-            self._own_process()
+            self._check_open()
             answer = self._channel.ask(message)
         if answer["type"] == "ok":
             return answer
@@ -101,10 +104,12 @@ class ChannelLedger:
 
     def _tell(self, message: Message) -> None:
         with self._lock:
-            self._own_process()
+            self._check_open()
             self._channel.tell(message)
 
-    def _own_process(self) -> None:
+    def _check_open(self) -> None:
+        if self._finished:
+            raise Refused("run(job) has returned: the job can no longer be used")
         if os.getpid() != self._pid:
             raise Refused(
                 "the job belongs to the process that run(job) was called in: do not use it in a process forked there"

@@ -19,6 +19,7 @@ from stopline.settings import PollerSettings
 from stopline.states import ClaimStatus
 from stopline.store.connection import Session
 from stopline.store.worker import RunSettings, WorkerStore
+from stopline.worker import processes
 from stopline.worker.claims import Claims
 from stopline.worker.finishing import Finisher
 from stopline.worker.inline import run_inline
@@ -47,6 +48,8 @@ class Poller:
         self._clients = ClientShelf(settings.region)
         # Kinds that share a poller take turns at being first, and cold starts must not all begin with the same one.
         self._turn = random.randrange(len(settings.kinds))
+        if text := processes.notice():
+            get_logger().warning("isolation_reduced", text=text)
 
     def poll(self, event: Mapping[str, Any], seconds_left: float, request_id: str) -> dict[str, Any]:
         """Serves every kind. Returns the result line; raises InvalidInput for a bad event and PollFailed at the end."""

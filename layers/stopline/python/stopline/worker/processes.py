@@ -17,6 +17,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_SECONDS = 5.0
 
+_statuses: dict[int, int] = {}
+"""Of children that were reaped by looking at them."""
+
 _libc = ctypes.CDLL(None, use_errno=True) if LINUX else None
 
 
@@ -70,7 +73,12 @@ def children() -> set[int]:
 def has_exited(pid: int) -> bool:
     """Whether a child has ended. It stays unreaped, so that its group's number cannot be given to others meanwhile."""
     try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        if hasattr(os, "waitid"):
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        reaped, status = os.waitpid(pid, os.WNOHANG)  # macOS cannot look without reaping
+        if reaped:
+            _statuses[pid] = status
+        return bool(reaped)
     except ChildProcessError:
         return True
 
@@ -104,6 +112,8 @@ def end_orphans(keep: Collection[int], spare_sessions: Collection[int]) -> int:
 
 def _reap(pid: int) -> int | None:
     """Waits for a killed child, for some seconds at most: one that hangs in the kernel must not hold up the rest."""
+    if pid in _statuses:
+        return _statuses.pop(pid)
     deadline = time.monotonic() + _KILL_SECONDS
     pause = 0.0005
     while True:
