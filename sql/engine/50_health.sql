@@ -13,15 +13,8 @@ as $$
            lateral (select due_at
                       from stopline.job
                      where kind = k.name and state = 'pending' and priority = p.priority and due_at <= p_now) j
-  ), retrying as (
-    select count(*) filter (where least(max_attempts, k.max_attempts) - attempts = 1) as last_attempt
-      from stopline.job
-     where kind = k.name and state = 'pending' and attempts > 0
-  ), fresh as (
-    select count(*) as n
-      from stopline.job
-     where kind = k.name and state = 'pending' and attempts = 0 and max_attempts = 1
-       and (k.max_attempts = 1 or k.per_attempt_usd > 0)
+  ), last as (
+    select count(*) as n from stopline.job where kind = k.name and state = 'pending' and attempts = max_attempts - 1
   ), waiting as (
     select created_at from stopline.job where kind = k.name and state = 'pending' order by created_at limit 1
   ), claimed as (
@@ -44,9 +37,15 @@ as $$
              select coalesce(sum(least(
                       greatest(least(max_attempts, k.max_attempts) - attempts, 0) * coalesce(k.per_attempt_usd, 0)
                         + greatest(coalesce(k.max_steps, 0) - steps, 0) * coalesce(k.per_step_usd, 0),
-                      greatest(k.per_job_usd - cost_usd, 0))), 0)
-               from stopline.job
-              where kind = k.name and state in ('pending', 'claimed', 'uncertain')) end as worst_case
+                      case when k.per_job_usd is not null then greatest(k.per_job_usd - cost_usd, 0) end)), 0)
+               from (
+                 -- One index each; `state in (...)` would read the whole table.
+                 select max_attempts, attempts, steps, cost_usd from stopline.job where kind = k.name and state = 'pending'
+                 union all
+                 select max_attempts, attempts, steps, cost_usd from stopline.job where kind = k.name and state = 'claimed'
+                 union all
+                 select max_attempts, attempts, steps, cost_usd from stopline.job where kind = k.name and state = 'uncertain'
+               ) as open) end as worst_case
   ), poller as (
     select at from stopline.heartbeat where who = 'poller:' || k.name
   )
@@ -63,7 +62,7 @@ as $$
     'abandoned', abandoned.recent,
     'uncertain', uncertain.n,
     'uncertain_overdue', uncertain.overdue,
-    'last_attempt', retrying.last_attempt + fresh.n,
+    'last_attempt', last.n,
     'spend_today', money.today,
     'worst_case_spend', money.worst_case,
     'retired', k.retired_at is not null,
@@ -72,9 +71,9 @@ as $$
     'late', coalesce(due.oldest < p_now - k.due_age, false),
     'over_budget', coalesce(money.today >= k.daily_budget_usd, false),
     'poller_silent', k.retired_at is null
-      and coalesce((select at from poller), k.synced_at) < p_now - greatest(3 * k.run_every, interval '3 minutes'),
+      and greatest((select at from poller), k.synced_at) < p_now - greatest(3 * k.run_every, interval '3 minutes'),
     'own_metrics', k.own_metrics)
-    from due, retrying, fresh, claimed, uncertain, abandoned, money
+    from due, last, claimed, uncertain, abandoned, money
 $$;
 
 create or replace function stopline.health()
@@ -91,9 +90,13 @@ declare
   v_sweeper timestamptz;
 begin
   -- A retired kind stays as long as it has rows that somebody must still see.
+  -- MATERIALIZED: each kind is read once, not once for every mention of its line.
+  with h as materialized (
+    select stopline.kind_health(k, v_now) as health from stopline.kind k
+  )
   select coalesce(jsonb_agg(h.health order by h.health ->> 'kind'), '[]')
     into v_kinds
-    from (select stopline.kind_health(k, v_now) as health from stopline.kind k) h
+    from h
    where not (h.health ->> 'retired')::boolean
       or (h.health ->> 'oldest_unfinished_age')::double precision > 0
       or (h.health ->> 'abandoned_open')::bigint > 0;

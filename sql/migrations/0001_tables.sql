@@ -170,8 +170,9 @@ create table job (
 create index job_due on job (kind, priority, due_at, id) where state = 'pending';
 -- Age of the oldest waiting row, without counting the others.
 create index job_waiting on job (kind, created_at) where state = 'pending';
--- Rows that a lowered cap or a job budget may have stopped, and rows with one attempt left.
+-- Rows that a lowered cap or a job budget may have stopped.
 create index job_retrying on job (kind, attempts) where state = 'pending' and attempts > 0;
+create index job_last_attempt on job (kind) where state = 'pending' and attempts = max_attempts - 1;
 create index job_deadline on job (deadline_at) where state = 'pending' and deadline_at is not null;
 create index job_give_up on job (give_up_at) where state = 'pending' and give_up_at is not null;
 -- A repeated claim finds its rows by token; running rows of a kind are counted by the prefix; the sweep reads it all.
