@@ -163,6 +163,54 @@ def test_a_database_that_is_away_ends_the_invocation_quietly_and_charges_nothing
     assert states(db) == [("pending", 0, 0)]
 
 
+AWAY_ONCE = """
+    import psycopg
+    from pathlib import Path
+
+    def run(job):
+        mark = Path(job.payload["mark"])
+        if mark.exists():
+            return "done"
+        mark.touch()
+        name = job.payload["db"]["dbname"]
+        with psycopg.connect(**{**job.payload["db"], "dbname": "postgres"}, autocommit=True) as admin:
+            admin.execute(f"alter database {name} allow_connections false")
+            admin.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+                          "where application_name = 'stopline-poller' and datname = %s", [name])
+            try:
+                job.effect()
+            finally:
+                admin.execute(f"alter database {name} allow_connections true")
+"""
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_job_that_lost_sight_of_the_queue_before_it_did_anything_keeps_its_attempt(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """CO-01: an infrastructure error is never recorded as the job's failure."""
+    poller.kind("work", AWAY_ONCE, isolation=isolation)
+    job = db.enqueue("work", {"db": admin_place(db), "mark": str(poller.jobs_dir / "mark")}).job_id or 0
+    line = poller.poll()["kinds"]["work"]
+    if db.job(job)["state"] == "pending":
+        db.move("1h")
+        poller.poll()
+    assert line["released"] == 1
+    assert (db.job(job)["state"], db.job(job)["attempts"]) == ("succeeded", 1)
+    assert [attempt["outcome"] for attempt in db.attempts(job)] == ["released", "succeeded"]
+
+
+def test_a_stamp_whose_answer_was_lost_is_a_failed_attempt_and_not_a_release(db: Database, poller: RealPoller) -> None:
+    """CO-01: the database knows that the attempt had begun; nothing was sent, so it may be repeated."""
+    poller.kind("work", "def run(job): job.effect()", effect="stamped", idempotent=False)
+    job = db.enqueue("work").job_id or 0
+    with LosingProxy(db.target("stopline_worker"), "stopline.start_effect", 2) as proxy:
+        poller.start(STOPLINE_DB_HOST=proxy.target.host).invoke({})
+    row = db.job(job)
+    assert (row["state"], row["attempts"], row["last_outcome"]) == ("pending", 1, "transient")
+    assert row["last_error_class"] == "InfrastructureError"
+
+
 TAKEN_OVER = (
     AS_ADMIN
     + """
