@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -26,15 +25,17 @@ def console() -> Console:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on one line. Whatever JSON has no word for becomes text."""
-    sys.stdout.write(json.dumps(value, default=str, ensure_ascii=True) + "\n")
+    """One JSON document on one line, at once. Whatever JSON has no word for becomes text."""
+    # Flushed: whoever reads a long command's lines through a pipe wants each when it is true.
+    print(json.dumps(value, default=str, ensure_ascii=True), flush=True)
 
 
 def print_lines(lines: Iterable[object]) -> None:
-    """Lines of text, folded at the terminal's width."""
+    """Lines of text, folded at the terminal's width, at once."""
     out = console()
     for line in lines:
         out.print(plain(line), soft_wrap=not out.is_terminal)
+    out.file.flush()
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
