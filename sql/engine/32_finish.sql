@@ -87,7 +87,9 @@ begin
       from unnest(p_jobs, p_fences, p_results, p_costs) as r(job, fence, result, cost)
       join stopline.job j on j.id = r.job
      where j.fence = r.fence
-       and j.state = 'claimed'
+       -- Concatenated, so that no statistics make the index of claimed jobs look cheaper than the primary key: it would be
+       -- walked whole for every job of the batch.
+       and j.state || '' = 'claimed'
      order by r.job
        for update of j
   ), done as (

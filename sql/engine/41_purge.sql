@@ -16,7 +16,9 @@ declare
   v_keys integer;
   v_occurrences integer;
 begin
-  with old as (
+  select coalesce(array_agg(x.id), '{}')
+    into v_ids
+    from (
     select o.id
       from stopline.kind k,
            lateral (
@@ -31,12 +33,10 @@ begin
               order by j.finished_at
               limit p_limit
                 for update skip locked) o
-     limit p_limit
-  ), gone as (
-    delete from stopline.job j using old where j.id = old.id returning j.id
-  )
-  select coalesce(array_agg(id), '{}') into v_ids from gone;
+     limit p_limit) x;
 
+  -- By an array of ids: joined to a limited query of unknown yield, the table would be read whole.
+  delete from stopline.job where id = any (v_ids);
   delete from stopline.job_data where job_id = any (v_ids);
   delete from stopline.reconcile_check where job_id = any (v_ids);
   delete from stopline.attempt where job_id = any (v_ids);
