@@ -14,6 +14,9 @@ RUN_VARIABLE = "STOPLINE_TEST_RUN"
 PROGRAMS_VARIABLE = "STOPLINE_TEST_PG"
 """The bin folder of a system PostgreSQL to test on instead of the wheel's."""
 
+SQL_VARIABLE = "STOPLINE_TEST_SQL"
+"""A folder to take the place of `sql/`, for the removal of guards (`make guards`)."""
+
 _PREFIX = "stopline-test-"
 
 
