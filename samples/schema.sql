@@ -97,24 +97,24 @@ as $$
 $$;
 
 -- Roles. close_conversation runs as a role that sees the conversations and sets just the columns that closing sets.
--- It has no password: locally the socket admits it, on Aurora it gets rds_iam. accounting_export needs no role: its
--- payload is the batch, frozen when it was enqueued, so that every attempt sends the same content.
+-- accounting_export needs no role: its payload is the batch, frozen when it was enqueued, so that every attempt sends
+-- the same content. billing_app is the application itself, which enqueues: in one transaction it takes a batch and
+-- makes the job that carries it. They have no password: locally the socket admits them, on Aurora they get rds_iam.
 do $$
+declare
+    app text;
 begin
-    if not exists (select from pg_catalog.pg_roles where rolname = 'close_conversation_app') then
-        create role close_conversation_app login;
-    end if;
-exception when duplicate_object or unique_violation then
-    null; -- roles belong to the cluster: a run on another database made it first
-end
-$$;
-
-do $$
-begin
-    execute format('grant connect on database %I to close_conversation_app', current_database());
-    if exists (select from pg_catalog.pg_roles where rolname = 'rds_iam') then
-        grant rds_iam to close_conversation_app;
-    end if;
+    foreach app in array array['close_conversation_app', 'billing_app'] loop
+        begin
+            execute format('create role %I login', app);
+        exception when duplicate_object or unique_violation then
+            null; -- roles belong to the cluster: a run on another database made it first
+        end;
+        execute format('grant connect on database %I to %I', current_database(), app);
+        if exists (select from pg_catalog.pg_roles where rolname = 'rds_iam') then
+            execute format('grant rds_iam to %I', app);
+        end if;
+    end loop;
 end
 $$;
 
@@ -125,3 +125,8 @@ grant select on support.messages to close_conversation_app;
 grant select on support.conversations to close_conversation_app;
 grant update (status, summary, closed_at) on support.conversations to close_conversation_app;
 grant select (id, status, last_message_at) on support.conversations to stopline_source;
+
+grant stopline_producer to billing_app;
+grant usage on schema billing to billing_app;
+grant select, update (exported_at) on billing.invoices to billing_app;
+grant execute on function billing.take_batch(text) to billing_app;
