@@ -6,6 +6,7 @@ import psycopg
 import typer
 
 from stopline.errors import StoplineError
+from stopline_cli.commands.demo import demo
 from stopline_cli.commands.jobs import jobs
 from stopline_cli.commands.kinds import kinds
 from stopline_cli.commands.local import local
@@ -14,7 +15,7 @@ from stopline_cli.commands.show import show
 from stopline_cli.errors import CommandError
 from stopline_cli.output import print_error
 
-COMMANDS = (kinds, jobs, show, migrate, local)
+COMMANDS = (demo, kinds, jobs, show, migrate, local)
 
 app = typer.Typer(
     name="stopline",

@@ -16,8 +16,12 @@ def kill_tree(pid: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def _descendants(pid: int) -> list[int]:
-    """Children before their parents."""
+def children_of(pid: int) -> list[int]:
+    """The processes that `pid` is the parent of."""
+    return _by_parent().get(pid, [])
+
+
+def _by_parent() -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -26,6 +30,12 @@ def _descendants(pid: int) -> list[int]:
         except (OSError, IndexError, ValueError):
             continue
         children.setdefault(parent, []).append(int(stat.parent.name))
+    return children
+
+
+def _descendants(pid: int) -> list[int]:
+    """Children before their parents."""
+    children = _by_parent()
     found: list[int] = []
     waiting = [pid]
     while waiting:

@@ -1,0 +1,43 @@
+"""What the sample application does: it hands batches over, enqueues by hand, and its customers fall silent."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from stopline import enqueue
+from stopline_cli.demo.scenario import BATCHES, BY_HAND, BY_HAND_PAYLOAD, EXPORT
+from stopline_cli.local.database import DATABASE
+from stopline_cli.local.postgres import EmbeddedPostgres
+from stopline_cli.local.prepare import connect
+
+ROLE = "billing_app"
+PRODUCER = "stopline_producer"
+
+
+def hand_over_exports(server: EmbeddedPostgres, batches: Iterable[str] = BATCHES) -> int:
+    """Marks each batch's invoices and enqueues its job in one transaction, as the application's own role."""
+    handed = 0
+    with connect(server, DATABASE, ROLE) as app:
+        for batch in batches:
+            with app.transaction():
+                row = app.execute("select billing.take_batch(%s)", (batch,)).fetchone()
+                payload = row[0] if row else None
+                if payload is not None:
+                    enqueue(app, EXPORT, payload, key=f"batch:{batch}")
+                    handed += 1
+    return handed
+
+
+def enqueue_by_hand(server: EmbeddedPostgres) -> None:
+    """Somebody's script enqueues a conversation under an id of the system before."""
+    with connect(server, DATABASE, PRODUCER) as script:
+        enqueue(script, BY_HAND.kind, BY_HAND_PAYLOAD, key=BY_HAND.key)
+
+
+def fall_silent(admin: psycopg.Connection[tuple[Any, ...]], conversation: int) -> None:
+    """Nobody has written in this conversation for an hour: the application's clock does not move with ours."""
+    admin.execute(
+        "update support.conversations set last_message_at = last_message_at - interval '1 hour' where id = %s",
+        (conversation,),
+    )

@@ -1,0 +1,69 @@
+"""What came of the demo as one JSON object."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from stopline.policy import Policy
+from stopline_cli.demo.compare import Difference
+from stopline_cli.demo.expect import Ending
+from stopline_cli.demo.figures import Figures
+from stopline_cli.demo.work import Work
+
+
+def result_as_json(
+    kinds: Sequence[Figures],
+    expected: Mapping[Work, tuple[Ending, ...]],
+    differing: Sequence[Difference],
+    *,
+    simulated_hours: float,
+    seconds: float,
+) -> dict[str, Any]:
+    """Figures by kind beside what was expected, and whether it was met. Money as text, in US dollars."""
+    return {
+        "met": not differing,
+        "differences": [difference.as_json() for difference in differing],
+        "kinds": {kind.policy.name: _kind(kind) for kind in kinds},
+        "expected": {kind.policy.name: _expected(kind.policy, expected) for kind in kinds},
+        "simulated_hours": round(simulated_hours, 2),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _kind(kind: Figures) -> dict[str, Any]:
+    return {
+        "max_attempts": kind.policy.limits.max_attempts,
+        "jobs": len(kind.jobs),
+        "states": kind.states,
+        "stop_reasons": kind.stop_reasons,
+        "attempts": kind.attempts,
+        "attempts_without_a_call": kind.without_call,
+        "calls": kind.calls,
+        "spend_usd": _usd(kind.spent),
+        "worst_case_usd": _usd(kind.worst_case),
+        "uncapped_spend_usd": _usd(kind.uncapped.usd),
+        "uncapped_spend_usd_as_recorded": _usd(kind.uncapped.as_recorded),
+        "uncapped_calls": kind.uncapped.calls,
+    }
+
+
+def _expected(policy: Policy, expected: Mapping[Work, tuple[Ending, ...]]) -> dict[str, Any]:
+    """The first right ending of each work. `exact` is false where a limit lies within what jitter may do."""
+    endings = [endings for work, endings in expected.items() if work.kind == policy.name]
+    first = [ending for ending, *_ in endings]
+    return {
+        "exact": all(len(right) == 1 for right in endings),
+        "states": _counted(ending.state for ending in first),
+        "stop_reasons": _counted(ending.stop_reason for ending in first if ending.stop_reason is not None),
+        "attempts": sum(len(ending.attempts) for ending in first),
+        "calls": sum(ending.calls for ending in first),
+    }
+
+
+def _counted(words: Any) -> dict[str, int]:
+    return dict(sorted(Counter(str(word) for word in words).items()))
+
+
+def _usd(amount: Decimal | None) -> str | None:
+    return None if amount is None else f"{amount:.6f}"

@@ -1,0 +1,58 @@
+"""What the demo lets go wrong, as plain data. What must come of it is worked out in `expect`, not written here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stopline_cli.demo.work import Fault, Origin, Work
+
+CLOSE = "close_conversation"
+EXPORT = "accounting_export"
+
+INTRODUCTION = (
+    "A job that closes conversations with an AI model cannot finish one of them. In the",
+    "incident a poller called the model for it again every minute, and paid every time.",
+    "Here it runs with a stop line: real database, functions and wire protocols, scripted",
+    "faults, and a clock that jumps to whatever is due next.",
+    "",
+)
+
+OVERLAY: Mapping[str, Mapping[str, Any]] = {
+    CLOSE: {"run": {"timeout": "5s"}},
+    EXPORT: {"run": {"timeout": "5s"}},
+}
+"""Changes to the shipped policies. The timeout of an attempt passes in real time, unlike everything else."""
+
+CONVERSATIONS: Mapping[int, tuple[str, tuple[Fault, ...]]] = {
+    1004: ("throttled twice, then fine", (Fault("throttle", times=2, retry_after=1500),)),
+    1008: ("the incident: the model answers nothing, and bills for it", (Fault("empty"),)),
+    1012: ("the model fails on it every time", (Fault("error", error="ModelErrorException"),)),
+    1015: ("the model does not answer once", (Fault("hang", times=1),)),
+    1019: ("an answer trickles in without an end, once", (Fault("trickle", times=1),)),
+}
+"""By conversation, of those that are idle at the start: what happens to it and its faults. All others go well."""
+
+SILENT_LATER = 1022
+SILENT_AFTER_MINUTES = 1
+KILLED = Work(
+    CLOSE,
+    f"conversation:{SILENT_LATER}",
+    str(SILENT_LATER),
+    "silent a minute later; its process is killed in mid-call",
+    (Fault("hang", times=1),),
+    origin=Origin.SILENT_LATER,
+    killed_in_call=1,
+)
+"""A conversation whose first attempt is killed. It comes alone, so that its poller has only that one child."""
+
+BY_HAND = Work(
+    CLOSE, "conversation:legacy-7", None, "enqueued by hand under an id that is no number", origin=Origin.BY_HAND
+)
+BY_HAND_PAYLOAD = {"conversation_id": "legacy-7"}
+
+BATCHES: Mapping[str, tuple[str, tuple[Fault, ...]]] = {
+    "north-w48": ("goes well", ()),
+    "south-w48": ("taken, but the answer never comes", (Fault("accept_then_hang", times=1),)),
+    "isles-w48": ("unavailable once, then fine", (Fault("unavailable", times=1, retry_after=240),)),
+    "credit-w48": ("rejected as invalid", (Fault("reject"),)),
+}
+"""By batch of invoices: what happens to it and its faults."""
