@@ -102,7 +102,7 @@ GUARDS = (
         "time that an attempt needs", CLAIM, IN_CLAIM, "p_seconds_left < stopline.seconds(k.timeout)", "false", CLAIMS
     ),
     Guard("fence of a success", FINISH, IN_SUCCEED, "where j.fence = r.fence", "where true", FINISHES),
-    Guard("state check of a success", FINISH, IN_SUCCEED, "and j.state = 'claimed'", "", FINISHES),
+    Guard("state check of a success", FINISH, IN_SUCCEED, "and j.state || '' = 'claimed'", "", FINISHES),
     Guard("fence of a failure", FINISH, IN_FAIL, "or j.fence <> p_fence", "", FINISHES),
     Guard("state check of a failure", FINISH, IN_FAIL, "or j.state <> 'claimed'", "", FINISHES),
     Guard("fence of a late success", FINISH, IN_LATE, "and j.fence = p_fence", "", FINISHES),
