@@ -81,10 +81,14 @@ def _report(performance: Performance, narrator: Narrator, out: Console | None) -
 def _closer(performance: Performance) -> list[str]:
     """Commands that show more of what the demo left."""
     lines = ["Look closer:"]
-    for state, why in ((State.ABANDONED, "why it stopped"), (State.UNCERTAIN, "what nobody knows yet")):
+    for state, what in ((State.ABANDONED, "why {} stopped"), (State.UNCERTAIN, "what is known of {}")):
         jobs = [job for kind in performance.kinds for job in kind.jobs if job.state is state]
         # The one with the longest history says most.
         job = max(jobs, key=lambda job: len(job.attempts), default=None)
         if job is not None:
-            lines.append(f"  {COMMAND} show {job.id} --on demo    # {job.key}: {why}")
-    return [*lines, f"  {COMMAND} jobs --on demo"]
+            lines.append(_command(f"show {job.id} --on demo", what.format(job.key)))
+    return [*lines, _command("jobs --on demo", "all of them")]
+
+
+def _command(words: str, what: str) -> str:
+    return f"  {COMMAND} {words:<20} {what}"

@@ -73,7 +73,8 @@ def _uncapped(policy: Policy, works: Sequence[Work], jobs: Sequence[FoundJob], l
     poison = {work.key for work in works if work.marker is not None and work.calls_until_fine is None}
     calls = len(poison) * polls + sum(min(work.calls_until_fine, polls) for work in works if work.calls_until_fine)
     every = span(policy.run.every.total_seconds())
-    loop = f"{counted(len(poison), 'job')} that never succeed × {polls} polls (every {every})"
+    verb = "succeeds" if len(poison) == 1 else "succeed"
+    loop = f"{counted(len(poison), 'job')} that never {verb} × {polls} polls (every {every})"
     price = policy.cost.per_attempt_usd
     if price is None:
         return Uncapped(calls, None, None, f"{loop} = {len(poison) * polls} calls, and no price is set")

@@ -12,6 +12,7 @@ from stopline_cli.demo.stage import Database, Stage
 from stopline_cli.demo.work import Work
 
 _DOTTED_CLASS = re.compile(r"\A(?:\w+\.)+\w+: ")
+_AWS_PREAMBLE = re.compile(r"\AAn error occurred \(\w+\) when calling the \w+ operation(?: \([^)]*\))?: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class FoundAttempt:
 
     @property
     def reason(self) -> str:
-        """Its error in a line: the class once, without the module that it lives in."""
-        told = _DOTTED_CLASS.sub("", self.error.strip()).partition("\n")[0]
+        """Its error in a line: the class once, without the module that it lives in and what AWS says every time."""
+        told = _AWS_PREAMBLE.sub("", _DOTTED_CLASS.sub("", self.error.strip())).partition("\n")[0]
         return told if not self.error_class or told.startswith(self.error_class) else f"{self.error_class}: {told}"
 
 

@@ -1,5 +1,7 @@
 """Tells what happens while the demo runs, a line at a time. Each stop of the clock begins with its simulated time."""
 
+import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,9 +12,10 @@ from stopline_cli.output import plain
 from stopline_cli.words import span
 
 _WATCHED = ("AbandonedOpen", "Uncertain", "Stuck", "PollersSilent", "SweeperSilent")
+_INDENT = " " * 11
 _TICK = {
     "created": "new from its source",
-    "held": "returned by its source again and held, not retried",
+    "held": "returned again but held",
     "conflict": "in conflict",
     "invalid": "invalid",
     "reopen_limit": "stopped as reopen_limit",
@@ -33,8 +36,10 @@ class Narrator:
         self._watched: dict[str, float] = {}
 
     def say(self, line: str = "", style: str = "") -> None:
-        """One line of its own, folded at the console's width."""
-        self._console.print(plain(line, style), soft_wrap=not self._console.is_terminal)
+        """One line of its own, folded at a terminal's width."""
+        width = self._console.width if self._console.is_terminal else sys.maxsize
+        for part in textwrap.wrap(line, width, subsequent_indent=_INDENT) or [""]:
+            self._console.print(plain(part, style), soft_wrap=True)
 
     def say_all(self, lines: Iterable[str]) -> None:
         for line in lines:

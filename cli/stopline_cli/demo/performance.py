@@ -64,7 +64,8 @@ def perform(cap: int | None, narrator: Narrator, check: Callable[[], None]) -> P
         narrator.say(f"  loaded {' and '.join(f'{count} {what}' for what, count in database.samples.items())}")
         stage = stack.enter_context(set_up(database, policies))
         _hand_out(stage, works)
-        narrator.say(f"Stand-ins: Bedrock at {stage.bedrock.url}, accounting connector at {stage.connector.url}")
+        narrator.say(f"Stand-in for Bedrock at {stage.bedrock.url}")
+        narrator.say(f"Stand-in for the accounting connector at {stage.connector.url}")
         narrator.say()
         Driver(stage, policies, narrator, check).run()
         lasted = database.clock.elapsed

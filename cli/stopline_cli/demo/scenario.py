@@ -9,10 +9,11 @@ CLOSE = "close_conversation"
 EXPORT = "accounting_export"
 
 INTRODUCTION = (
-    "A job that closes conversations with an AI model cannot finish one of them. In the",
-    "incident a poller called the model for it again every minute, and paid every time.",
-    "Here it runs with a stop line: real database, functions and wire protocols, scripted",
-    "faults, and a clock that jumps to whatever is due next.",
+    "A job that closes conversations with an AI model cannot finish one of them.",
+    "In the incident a poller called the model for it every minute, and paid each",
+    "time. Here it has a stop line. The database, the functions and the wire",
+    "protocols are real, the faults are scripted, and the clock jumps to whatever is",
+    "due next.",
     "",
 )
 

@@ -13,7 +13,7 @@ from stopline.states import State
 from stopline_cli.demo.clock import MINUTE
 from stopline_cli.demo.figures import Figures, money
 from stopline_cli.demo.found import FoundJob
-from stopline_cli.demo.narrator import since_start
+from stopline_cli.demo.narrator import Narrator, since_start
 from stopline_cli.output import plain
 from stopline_cli.words import counted
 
@@ -33,21 +33,29 @@ def tables(kinds: Sequence[Figures], stories: dict[str, str], since: Since) -> l
         *_section(
             "Uncertain: not sent again, until somebody has asked", *_stories(jobs, _is(State.UNCERTAIN), stories, since)
         ),
-        *_section("Attempts in the database, calls at the stand-ins, and money", _money(kinds)),
-        *(plain(f"{kind.policy.name}: {worst_case(kind.policy).working}") for kind in kinds),
-        *_section("Without a stop line", *(plain(f"{kind.policy.name}: {kind.uncapped.working}") for kind in kinds)),
+        *_section("Attempts in the database, calls at the stand-ins", _calls(kinds)),
+        *_section("Money", _money(kinds)),
+        *_section(
+            "At most, known before the first attempt",
+            *(plain(f"  {kind.policy.name}: {worst_case(kind.policy).working}") for kind in kinds),
+        ),
+        *_section(
+            "Uncapped: a loop that calls once per poll until it succeeds, for the same time",
+            *(plain(f"  {kind.policy.name}: {kind.uncapped.working}") for kind in kinds),
+        ),
     ]
 
 
 def show(console: Console, parts: Iterable[RenderableType]) -> None:
     """Prints tables and lines. Lines that may fold do so on a terminal only."""
+    narrator = Narrator(console)
     for part in parts:
         if not isinstance(part, Text):
             console.print(part)
         elif part.no_wrap:
             console.print(part, no_wrap=True, overflow="ellipsis")
         else:
-            console.print(part, soft_wrap=not console.is_terminal)
+            narrator.say(part.plain, str(part.style))
 
 
 def _section(title: str, *parts: RenderableType) -> list[RenderableType]:
@@ -62,12 +70,18 @@ def _states(kinds: Sequence[Figures]) -> Table:
     return table
 
 
-def _money(kinds: Sequence[Figures]) -> Table:
-    table = _table("kind", "attempts", "unsent", "calls", "uncapped calls", "spent", "at most", "uncapped spend")
+def _calls(kinds: Sequence[Figures]) -> Table:
+    table = _table("kind", "attempts", "without a call", "calls", "uncapped calls")
     for kind in kinds:
-        counts = (kind.attempts, kind.without_call, kind.calls, kind.uncapped.calls)
+        table.add_row(*_texts(kind.policy.name, kind.attempts, kind.without_call, kind.calls, kind.uncapped.calls))
+    return table
+
+
+def _money(kinds: Sequence[Figures]) -> Table:
+    table = _table("kind", "spent", "at most, by its policy", "uncapped")
+    for kind in kinds:
         spent = None if kind.worst_case is None else kind.spent
-        table.add_row(*_texts(kind.policy.name, *counts, *map(_usd, (spent, kind.worst_case, kind.uncapped.usd))))
+        table.add_row(*_texts(kind.policy.name, *map(_usd, (spent, kind.worst_case, kind.uncapped.usd))))
     return table
 
 
@@ -78,16 +92,18 @@ def _stories(
     for job in filter(wanted, jobs):
         story = stories.get(job.key)
         parts.append(_line(f"  {job.key}{story and f' ({story})'}", "cyan"))
-        parts.append(_line(f"    {_how(job)}"))
+        parts += [_line(f"    {line}") for line in _how(job)]
         parts += _attempts(job, since)
     return parts
 
 
-def _how(job: FoundJob) -> str:
+def _how(job: FoundJob) -> list[str]:
     attempts = f"{len(job.attempts)} of {counted(job.max_attempts, 'attempt')}"
-    reference = f", reference {job.effect_key}" if job.state is State.UNCERTAIN else ""
     why = f" ({job.stop_reason})" if job.state is State.ABANDONED else ""
-    return f"job {job.id}: {job.state}{why} after {attempts}, {money(job.usd)}{reference}"
+    lines = [f"job {job.id}: {job.state}{why} after {attempts}, {money(job.usd)}"]
+    if job.state is State.UNCERTAIN:
+        lines.append(f"reference {job.effect_key}")
+    return lines
 
 
 def _attempts(job: FoundJob, since: Since) -> list[Text]:
