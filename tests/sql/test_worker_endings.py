@@ -192,7 +192,7 @@ def ways(server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("ways")
     marks = folder / "marks"
     with fresh_database(server) as db, RealPoller(db, folder) as poller:
-        poller.kind("way", SOURCE, timeout=0.6, margin=2, children=3, memory_mb=1536)
+        poller.kind("way", SOURCE, timeout=1, margin=3, children=3, memory_mb=1536)
         ids = {way: db.enqueue("way", {"do": way, "marks": str(marks)}).job_id for way in WAYS}
         result = poller.poll()
         yield Ways(db, {way: job or 0 for way, job in ids.items()}, result, marks.read_text().split("\n"), poller)
@@ -211,7 +211,7 @@ def ways(server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> 
         ("cancelled", "transient", "CancelledError", "CancelledError"),
         ("recursion", "transient", "RecursionError", "maximum recursion depth"),
         ("no_memory", "transient", "MemoryError", "MemoryError"),
-        ("hang", "timeout", "Timeout", "killed at its timeout, after 0.6 s"),
+        ("hang", "timeout", "Timeout", "killed at its timeout, after 1."),
         ("stopped", "timeout", "Timeout", "killed at its timeout"),
         ("garbage", "crashed", "ProtocolError", "not a message"),
         ("unstarted", "transient", "TypeError", "has not run"),

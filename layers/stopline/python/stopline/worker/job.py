@@ -98,7 +98,7 @@ class Job:
 
         It costs some milliseconds: ask for a new one before a call made long after this one.
         """
-        client = self._tools.clients.client(service, self.seconds_left())
+        client = self._tools.clients.client(service, self.seconds_left)
         self._ledger.used_client(service)
         return client
 

@@ -38,6 +38,7 @@ class StoreLedger:
     fence: int
     usd: Decimal | None = None
     calls: int = 0
+    steps: int = 0
     touched: bool = False
     services: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
@@ -47,8 +48,10 @@ class StoreLedger:
         self.touched = True
 
     def count_step(self) -> str:
-        answer = self.store.count_step(self.job_id, self.fence)
+        answer = self.store.count_step(self.job_id, self.fence, self.steps + 1)
         self.touched = True
+        if answer.status == "ok":
+            self.steps += 1
         return str(answer.status)
 
     def save_checkpoint(self, text: str) -> None:

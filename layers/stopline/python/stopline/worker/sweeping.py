@@ -23,12 +23,12 @@ def sweep(store: UpkeepStore, seconds_left: float) -> dict[str, Any]:
 
 
 def _repeat(call: Callable[[int], dict[str, int]], limit: int, last_start: float) -> dict[str, int]:
-    """One call always, further ones while the last reached its limit. "failed" rows stay, so they are no reason."""
+    """One call always, further ones while the last found as much as its limit. "failed" rows stay where they are, so a
+    call that found nothing else is the last."""
     total: Counter[str] = Counter()
     for _ in range(_MOST_CALLS):
         counts = call(limit)
         total.update(counts)
-        full = any(count >= limit for name, count in counts.items() if name != "failed")
-        if not full or time.monotonic() > last_start:
+        if sum(counts.values()) < limit or counts.get("failed", 0) >= limit or time.monotonic() > last_start:
             break
     return dict(total)

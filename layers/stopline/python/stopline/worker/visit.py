@@ -57,8 +57,15 @@ class Visit:
             self.finisher.release(claimed, NOT_STARTED, self.claims.lease_ends)
 
     def may_start(self, lease_ends: float) -> bool:
-        """Whether a claimed job's attempt fits both the invocation and its lease, whose answer may have come late."""
-        return min(self.seconds_left, lease_ends - time.monotonic()) >= self.needed
+        """Whether a claimed job's attempt fits both the invocation and its lease, whose answer may have come late.
+
+        Stops claiming when it does not: with a database so slow, jobs would only be claimed and released again.
+        """
+        if min(self.seconds_left, lease_ends - time.monotonic()) >= self.needed:
+            return True
+        self.tally.out_of_time = True
+        self.claims.close()
+        return False
 
     def note(self, claimed: ClaimedJob, ledger: StoreLedger) -> None:
         """Counts the calls that the attempt reported, and logs what it noted."""

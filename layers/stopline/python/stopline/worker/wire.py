@@ -1,6 +1,6 @@
 """SDK clients and wire timeouts for an attempt: one request on the wire, and an end before the attempt's own."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class ClientShelf:
         self._region = region
         self._session: Any = None
         self._wanted: set[str] = set()
-        self._warm: set[str] = set()
+        self._loaded: set[str] = set()
 
     def want(self, services: Iterable[str]) -> None:
         """Remembers services that a child has used."""
@@ -47,25 +47,35 @@ class ClientShelf:
 
     def warm(self) -> bool:
         """Loads what clients of the wanted services share. Says whether anything was loaded."""
-        fresh = self._wanted - self._warm
+        fresh = self._wanted - self._loaded
         for service in sorted(fresh):
-            self._warm.add(service)
             # A child meets the same error, and there it has a job to be reported for.
             with suppress(Exception):
-                self.client(service, CONNECT_SECONDS)
+                self._load(service)
+            self._loaded.add(service)
         return bool(fresh)
 
-    def client(self, service: str, seconds_left: float) -> Any:
+    def client(self, service: str, seconds_left: Callable[[], float]) -> Any:
         """A client of `service` that sends one request per call and gives up before `seconds_left` have passed."""
+        if service not in self._loaded:
+            self._load(service)
+        # Asked only now: loading may have taken a good part of the time.
+        return self._build(service, wire_timeouts(seconds_left()))
+
+    def _load(self, service: str) -> None:
+        self._build(service, WireTimeouts(CONNECT_SECONDS, CONNECT_SECONDS))
+        self._loaded.add(service)
+
+    def _build(self, service: str, timeouts: WireTimeouts) -> Any:
+        session = self._sdk_session()
         from botocore.config import Config
 
-        timeouts = wire_timeouts(seconds_left)
         config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=timeouts.connect,
             read_timeout=timeouts.read,
         )
-        return self._sdk_session().client(service, config=config)
+        return session.client(service, config=config)
 
     def _sdk_session(self) -> Any:
         if self._session is None:
