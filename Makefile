@@ -48,7 +48,7 @@ imports: $(DEV_STAMP) ## which part may import which
 bench: $(DEV_STAMP) ## jobs per second on a local database
 	$(PY) -m benchmarks.drain $(ARGS)
 
-clean: ## remove .venv and caches (local databases stay: `stopline local --help`)
+clean: ## remove .venv and caches (local databases stay)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(LOCAL_STAMP):

@@ -5,7 +5,7 @@ from typing import Any
 
 from stopline.states import State
 from stopline_cli.rules import due_rule, stop_rule
-from stopline_cli.words import away, counted, dated, span, usd
+from stopline_cli.words import away, counted, dated, failure, span, usd
 
 Row = Mapping[str, Any]
 
@@ -124,9 +124,9 @@ def _key(job: Row) -> list[str]:
 
 
 def _last_attempt(job: Row) -> str:
-    first: str = next(iter((job["last_error"] or "").strip().splitlines()), "")
+    first = failure(job["last_error_class"], job["last_error"]).partition("\n")[0]
     cut = f"{first[:_ERROR_CHARACTERS]}…" if len(first) > _ERROR_CHARACTERS else first
-    return f"The last attempt ended as {job['last_outcome']}: {job['last_error_class']}{cut and ': '}{cut}"
+    return f"The last attempt ended as {job['last_outcome']}: {cut}"
 
 
 def _limits(job: Row, kind: Row, now: str) -> list[str]:

@@ -51,6 +51,13 @@ def usd(amount: float | str) -> str:
     return f"${whole}.{places.rstrip('0').ljust(2, '0')}"
 
 
+def failure(error_class: str | None, error: str | None) -> str:
+    """An error with its class in front, once: most texts begin with it already."""
+    name, text = error_class or "", error or ""
+    first = text.partition("\n")[0]
+    return text if not name or name in first else f"{name}: {text}" if text else name
+
+
 def counted(number: int, thing: str) -> str:
     """`1 attempt`, `2 attempts`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stopline_cli.words import away, span, usd
+from stopline_cli.words import away, failure, span, usd
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,19 @@ def test_a_span_names_its_two_largest_units(seconds: float, words: str) -> None:
 )
 def test_dollars_have_cents_and_more_places_only_where_there_are_any(amount: float | str, words: str) -> None:
     assert usd(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("ValueError", "ValueError: bad\nat x", "ValueError: bad\nat x"),
+        ("SIGKILL", "killed", "SIGKILL: killed"),
+        ("SIGKILL", None, "SIGKILL"),
+        (None, None, ""),
+    ],
+)
+def test_an_error_has_its_class_in_front_once(name: str | None, text: str | None, words: str) -> None:
+    assert failure(name, text) == words
 
 
 def test_a_time_tells_how_far_away_it_is() -> None:

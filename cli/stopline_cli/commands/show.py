@@ -9,7 +9,7 @@ from stopline_cli.explain import explain
 from stopline_cli.local.database import reading
 from stopline_cli.options import Json, On, Place
 from stopline_cli.output import print_json, print_lines, print_table
-from stopline_cli.words import moment, usd
+from stopline_cli.words import failure, moment, usd
 
 LARGEST_ID = 2**63 - 1
 
@@ -43,20 +43,22 @@ def _print(shown: dict[str, Any]) -> None:
         [_attempt(attempt) for attempt in shown["attempts"]],
     )
     if shown["checks"]:
+        print_lines([""])
         print_table(
             "Checks with the receiver",
             ("round", "check", "asked", "answer", "detail"),
             [(c["round"], c["number"], moment(c["asked_at"]), c["answer"], c["detail"]) for c in shown["checks"]],
         )
     if shown["events"]:
+        print_lines([""])
         print_table(
             "Events",
-            ("at", "action", "by", "reason"),
-            [(moment(e["at"]), e["action"], e["actor"], e["reason"]) for e in shown["events"]],
+            ("at", "action", "reason", "by"),
+            [(moment(e["at"]), e["action"], e["reason"], e["actor"]) for e in shown["events"]],
         )
 
 
 def _attempt(attempt: dict[str, Any]) -> tuple[object, ...]:
-    error = ": ".join(part for part in (attempt["error_class"], attempt["error"]) if part)
+    error = failure(attempt["error_class"], attempt["error"])
     times = (moment(attempt[when]).removesuffix(" UTC") for when in ("started_at", "finished_at"))
     return attempt["round"], attempt["attempt"], *times, attempt["outcome"], usd(attempt["cost_usd"]), error
