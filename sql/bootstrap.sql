@@ -88,7 +88,7 @@ declare
 begin
   for v_role, v_statement in
     select * from (values
-      ('stopline_worker', '30s'),
+      ('stopline_worker', '10s'),
       ('stopline_sweeper', '50s'),
       ('stopline_monitor', '20s'),
       ('stopline_operator', '25s'),
@@ -99,6 +99,8 @@ begin
     execute format('alter role %I set idle_in_transaction_session_timeout = %L', v_role, '60s');
     execute format('alter role %I set default_transaction_isolation = %L', v_role, 'read committed');
     execute format('alter role %I set timezone = %L', v_role, 'UTC');
+    -- Calls are short and many: compiling a plan costs more than it saves.
+    execute format('alter role %I set jit = %L', v_role, 'off');
   end loop;
 end
 $limits$;

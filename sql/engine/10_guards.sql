@@ -15,12 +15,6 @@ begin
 end
 $$;
 
-create or replace trigger job_pending_at_cap
-before insert or update on stopline.job
-for each row
-when (new.state = 'pending' and new.attempts >= new.max_attempts)
-execute function stopline.refuse_pending_at_cap();
-
 -- One function for the three sizes: the trigger names the column and its limit in bytes of JSON text.
 create or replace function stopline.refuse_oversize()
 returns trigger
@@ -46,20 +40,6 @@ begin
 end
 $$;
 
-create or replace trigger job_data_payload_size
-before insert or update of payload on stopline.job_data
-for each row execute function stopline.refuse_oversize('payload', '262144');
-
-create or replace trigger job_data_result_size
-before insert or update of result on stopline.job_data
-for each row when (new.result is not null)
-execute function stopline.refuse_oversize('result', '65536');
-
-create or replace trigger job_data_checkpoint_size
-before insert or update of checkpoint on stopline.job_data
-for each row when (new.checkpoint is not null)
-execute function stopline.refuse_oversize('checkpoint', '65536');
-
 create or replace function stopline.refuse_change_of_event()
 returns trigger
 language plpgsql
@@ -73,6 +53,45 @@ begin
 end
 $$;
 
-create or replace trigger event_is_append_only
-before update or delete or truncate on stopline.event
-for each statement execute function stopline.refuse_change_of_event();
+-- Made only where it is missing: making a trigger waits for every transaction that has written to the table, and every
+-- claim would wait behind it, at each deploy.
+create or replace function stopline.ensure_trigger(p_name text, p_table text, p_rest text)
+returns void
+language plpgsql
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+begin
+  if not exists (select from pg_trigger where tgrelid = p_table::regclass and tgname = p_name) then
+    execute format('create trigger %I %s', p_name, p_rest);
+  end if;
+end
+$$;
+
+select stopline.ensure_trigger('job_pending_at_cap', 'stopline.job', $trigger$
+  before insert or update on stopline.job
+  for each row
+  when (new.state = 'pending' and new.attempts >= new.max_attempts)
+  execute function stopline.refuse_pending_at_cap()
+$trigger$);
+
+select stopline.ensure_trigger('job_data_payload_size', 'stopline.job_data', $trigger$
+  before insert or update of payload on stopline.job_data
+  for each row execute function stopline.refuse_oversize('payload', '262144')
+$trigger$);
+
+select stopline.ensure_trigger('job_data_result_size', 'stopline.job_data', $trigger$
+  before insert or update of result on stopline.job_data
+  for each row when (new.result is not null)
+  execute function stopline.refuse_oversize('result', '65536')
+$trigger$);
+
+select stopline.ensure_trigger('job_data_checkpoint_size', 'stopline.job_data', $trigger$
+  before insert or update of checkpoint on stopline.job_data
+  for each row when (new.checkpoint is not null)
+  execute function stopline.refuse_oversize('checkpoint', '65536')
+$trigger$);
+
+select stopline.ensure_trigger('event_is_append_only', 'stopline.event', $trigger$
+  before update or delete or truncate on stopline.event
+  for each statement execute function stopline.refuse_change_of_event()
+$trigger$);

@@ -39,6 +39,8 @@ begin
   elsif p_deadline_at <= coalesce(p_due_at, p_now) then
     return format('deadline_at: %s is not after due_at %s, so the job could never run',
                   stopline.iso(p_deadline_at), stopline.iso(coalesce(p_due_at, p_now)));
+  elsif p_deadline_at is null and p_due_at + k.deadline > timestamptz '9998-12-31 00:00:00+00' then
+    return 'due_at: with the kind''s deadline it must lie before the year 9999';
   elsif p_max_attempts not between 1 and k.max_attempts then
     return format('max_attempts: %s; a job may only lower its kind''s: 1 to %s for kind %s', p_max_attempts, k.max_attempts, k.name);
   end if;
@@ -117,7 +119,7 @@ begin
       select i.n::integer as n, i.payload, i.key,
              coalesce(i.priority, 1) as priority,
              coalesce(i.due_at, v_now) as due_at,
-             coalesce(i.deadline_at, coalesce(i.due_at, v_now) + k.deadline) as deadline_at,
+             coalesce(i.deadline_at, greatest(coalesce(i.due_at, v_now), v_now) + k.deadline) as deadline_at,
              coalesce(i.max_attempts, k.max_attempts) as max_attempts,
              nextval('stopline.job_id_seq') as id
         from unnest(p_payloads, p_keys, p_priorities, p_due_ats, p_deadline_ats, p_max_attempts)

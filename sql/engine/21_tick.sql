@@ -33,6 +33,14 @@ immutable
 set search_path = pg_catalog, stopline, pg_temp
 as $$ select k.retired_at is not null or (k.paused_at is not null and (k.paused_until is null or k.paused_until > p_now)) $$;
 
+-- The least that an attempt costs: an agent's has at least one step.
+create or replace function stopline.attempt_price(k stopline.kind)
+returns numeric
+language sql
+immutable
+parallel safe
+as $$ select coalesce(k.per_attempt_usd, 0) + coalesce(k.per_step_usd, 0) $$;
+
 -- How many attempts today's budget still pays for; null without a budget. An attempt that costs nothing on paper is
 -- paid for as long as anything is left.
 create or replace function stopline.affordable(k stopline.kind, p_now timestamptz)
@@ -43,9 +51,10 @@ set search_path = pg_catalog, stopline, pg_temp
 as $$
   select case
            when k.daily_budget_usd is null then null
+           when coalesce(s.usd, 0) >= k.daily_budget_usd
+                or coalesce(s.usd, 0) + stopline.attempt_price(k) > k.daily_budget_usd then 0
            when coalesce(k.per_attempt_usd, 0) > 0 then
-             least(greatest(floor((k.daily_budget_usd - coalesce(s.usd, 0)) / k.per_attempt_usd), 0), 1000000)::integer
-           when coalesce(s.usd, 0) >= k.daily_budget_usd then 0
+             least(floor((k.daily_budget_usd - coalesce(s.usd, 0)) / k.per_attempt_usd), 1000000)::integer
            else 1000000 end
     from (select) as one
     left join stopline.spend s on s.kind = k.name and s.day = stopline.utc_day(p_now)
@@ -99,7 +108,7 @@ begin
     insert into stopline.job
       (id, kind, key, holds_key, state, max_attempts, due_at, created_at, finished_at, stop_reason, last_error_class, last_error)
     select l.id, k.name, l.key, true, 'abandoned', k.max_attempts, p_now, p_now, p_now, 'reopen_limit', 'ReopenLimit',
-           format('the source returned this key again after %s successful jobs within %s: the work changes nothing that its query looks at',
+           format('the source returned this key again after %s jobs within %s: their work changed nothing that its query looks at',
                   k.max_reopens + 1, k.reopen_window)
       from looping l
      order by l.key

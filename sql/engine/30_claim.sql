@@ -37,6 +37,7 @@ volatile
 security definer
 set search_path = pg_catalog, stopline, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -54,6 +55,7 @@ declare
   v_home stopline.installation;
   v_status text;
   v_claimed integer;
+  v_seconds_left double precision;
 begin
   if p_batch is null or p_batch < 1 or p_token is null or p_worker is null or p_worker = '' then
     raise exception using
@@ -78,13 +80,15 @@ begin
   select * into v_home from stopline.installation order by number desc limit 1;
   v_now := stopline.clock();
   v_reserve := coalesce(k.per_attempt_usd, 0);
-  v_lease := k.margin + case when k.isolation = 'inline' then make_interval(secs => greatest(p_seconds_left, 0)) else k.timeout end;
+  -- The worker says how long it has; the policy says how long that can be.
+  v_seconds_left := least(greatest(coalesce(p_seconds_left, 0), 0), stopline.seconds(k.poller_timeout));
+  v_lease := k.margin + case when k.isolation = 'inline' then make_interval(secs => v_seconds_left) else k.timeout end;
 
   if not exists (select from stopline.job j where j.kind = p_kind and j.state = 'claimed' and j.claim_token = p_token) then
     v_status := case
       when p_installation is distinct from v_home.identity then 'foreign'
       when stopline.is_paused(k, v_now) then 'paused'
-      when p_seconds_left < stopline.seconds(k.timeout) then 'empty'
+      when v_seconds_left < stopline.seconds(k.timeout) then 'empty'
       end;
     if v_status is null and k.concurrency is not null then
       v_take := least(v_take, k.concurrency - stopline.running(p_kind, v_now));
@@ -106,7 +110,7 @@ begin
 
     -- The rows are locked one by one as the limit pulls them; MATERIALIZED keeps any plan from doing it twice.
     with candidate as materialized (
-      select c.id, c.crashes, c.attempts, c.max_attempts
+      select c.id, c.crashes, least(c.max_attempts, k.max_attempts) - c.attempts as attempts_left
         from (values (0), (1), (2), (3)) as p(priority),
              lateral (
                select j.id, j.crashes, j.attempts, j.max_attempts
@@ -118,18 +122,20 @@ begin
                   and j.attempts < least(j.max_attempts, k.max_attempts)
                   and (j.deadline_at is null or j.deadline_at > v_now)
                   and (j.give_up_at is null or j.give_up_at > v_now)
-                  and (k.per_job_usd is null or j.cost_usd + v_reserve <= k.per_job_usd)
+                  and (k.per_job_usd is null or j.cost_usd + stopline.attempt_price(k) <= k.per_job_usd)
                 order by j.due_at, j.id
                 limit v_take
                 for update of j skip locked) c
        limit v_take
     ), numbered as (
       -- Inline, a crash takes the whole claim down and names nobody. A job that was in one shares its next claim with
-      -- half as many for every crash, and runs alone before a neighbour's crash could end it.
+      -- half as many for every crash. One that the crash of a neighbour could end runs alone.
       select c.id, row_number() over w as place,
              min(case
-                   when k.isolation = 'process' or c.crashes = 0 then v_take
-                   when c.max_attempts - c.attempts <= 2 or k.max_crashes - c.crashes <= 1 then 1
+                   when k.isolation = 'process' then v_take
+                   when c.attempts_left <= 1 or k.max_crashes - c.crashes <= 1 then 1
+                   when c.crashes = 0 then v_take
+                   when c.attempts_left <= 2 then 1
                    else greatest(v_take >> least(c.crashes, 30), 1) end) over w as company
         from candidate c
       window w as (rows between unbounded preceding and current row)
@@ -139,7 +145,7 @@ begin
              attempts = j.attempts + 1,
              fence = j.fence + 1,
              claim_token = p_token,
-             claimed_by = p_worker,
+             claimed_by = left(p_worker, 200),
              claimed_at = v_now,
              lease_until = v_now + v_lease,
              round_started_at = coalesce(j.round_started_at, v_now),
@@ -160,6 +166,16 @@ begin
       having count(*) > 0
       on conflict (kind, day) do update
          set usd = s.usd + excluded.usd
+    ), serialised as (
+      -- A claim in a stricter isolation counted rows as they were at its start. Both write this row, so that it fails
+      -- with 40001 instead of passing the limit.
+      insert into stopline.heartbeat as h (who, at)
+      select 'claim:' || p_kind, v_now
+        from taken
+       where k.concurrency is not null
+      having count(*) > 0
+      on conflict (who) do update
+         set at = excluded.at
     )
     select count(*) into v_claimed from taken;
 

@@ -34,7 +34,7 @@ as $$
   select case
     when j.deadline_at <= p_due_at then 'deadline_passed'
     when j.give_up_at <= p_due_at then 'elapsed_limit'
-    when p_cost + coalesce(k.per_attempt_usd, 0) > k.per_job_usd then 'budget_exhausted'
+    when p_cost + stopline.attempt_price(k) > k.per_job_usd then 'budget_exhausted'
     when p_crashes >= k.max_crashes then 'crashes_exhausted'
     when j.attempts >= least(j.max_attempts, k.max_attempts) then 'attempts_exhausted'
     end
@@ -55,6 +55,14 @@ language sql
 immutable
 parallel safe
 as $$ select case when p_cost >= 0 and round(p_cost, 6) < 1000000 then round(p_cost, 6) else p_reserved end $$;
+
+-- What the job has cost once its open attempt is settled. Beyond a million dollars the figure stops, not the finish.
+create or replace function stopline.job_cost(j stopline.job, p_spent numeric)
+returns numeric
+language sql
+immutable
+parallel safe
+as $$ select least(greatest(j.cost_usd - j.reserved_usd + p_spent, 0), 999999.999999) $$;
 
 -- Money: replaces the open attempt's reservation by what it cost.
 create or replace function stopline.settle(p_kind text, p_day date, p_delta numeric)
@@ -93,7 +101,7 @@ declare
   v_unanswered boolean := p_outcome in ('crashed', 'timeout');
   v_crashes integer := j.crashes + v_unanswered::integer;
   v_spent numeric := stopline.reported(p_cost, j.reserved_usd);
-  v_cost numeric := greatest(j.cost_usd - j.reserved_usd + v_spent, 0);
+  v_cost numeric := stopline.job_cost(j, v_spent);
   v_state text;
   v_stop text;
   v_due timestamptz := p_now + stopline.backoff(j.attempts, k.retry_base, k.retry_cap);
@@ -102,7 +110,7 @@ declare
 begin
   if v_unanswered then
     v_spent := greatest(v_spent, j.reserved_usd);
-    v_cost := greatest(j.cost_usd - j.reserved_usd + v_spent, 0);
+    v_cost := stopline.job_cost(j, v_spent);
   end if;
   if p_retry_after is not null then
     v_asked := stopline.honoured(p_retry_after, k.retry_cap);
@@ -143,7 +151,7 @@ begin
          last_outcome = p_outcome,
          last_error_class = left(p_error_class, 50),
          last_error = v_error,
-         last_fingerprint = p_fingerprint,
+         last_fingerprint = left(p_fingerprint, 64),
          finished_at = case when v_stop is not null then p_now end,
          holds_key = u.holds_key and (v_stop is null or k.hold_key)
    where u.id = j.id;
@@ -152,7 +160,7 @@ begin
     (job_id, fence, kind, round, attempt, started_at, finished_at, worker, outcome, error_class, error, fingerprint, cost_usd, steps, next_due_at)
   values
     (j.id, j.fence, j.kind, j.round, j.attempts, j.claimed_at, p_now, j.claimed_by, p_outcome, left(p_error_class, 50), v_error,
-     p_fingerprint, v_spent, j.attempt_steps, case when v_state = 'pending' then v_due end);
+     left(p_fingerprint, 64), v_spent, j.attempt_steps, case when v_state = 'pending' then v_due end);
 
   perform stopline.settle(j.kind, stopline.utc_day(j.claimed_at), v_spent - j.reserved_usd);
 

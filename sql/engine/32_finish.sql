@@ -26,7 +26,7 @@ begin
   stop_reason := j.stop_reason;
   if a.job_id is null then
     answer := 'unknown';
-  elsif a.outcome = p_outcome or a.late_outcome is not null then
+  elsif a.outcome = p_outcome or a.late_outcome = p_outcome then
     answer := 'already';
   elsif p_outcome = 'succeeded' and j.fence = p_fence and j.state in ('pending', 'uncertain') and a.outcome <> 'released' then
     v_cost := stopline.reported(p_cost, a.cost_usd);
@@ -35,7 +35,8 @@ begin
            stop_reason = 'completed',
            finished_at = p_now,
            holds_key = false,
-           cost_usd = greatest(u.cost_usd - a.cost_usd + v_cost, 0),
+           -- An attempt of an earlier round has nothing to do with what this round costs.
+           cost_usd = case when a.round = j.round then least(greatest(u.cost_usd - a.cost_usd + v_cost, 0), 999999.999999) else u.cost_usd end,
            last_outcome = 'succeeded',
            next_check_at = null,
            review_by = null
@@ -53,6 +54,8 @@ begin
     answer := 'recorded';
     state := 'succeeded';
     stop_reason := 'completed';
+  elsif a.late_outcome is not null then
+    answer := 'already';
   else
     update stopline.attempt t
        set late_outcome = p_outcome, late_error = stopline.bounded(p_error), late_at = p_now
@@ -70,6 +73,7 @@ volatile
 security definer
 set search_path = pg_catalog, stopline, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -101,7 +105,7 @@ begin
            claim_token = null,
            lease_until = null,
            last_outcome = 'succeeded',
-           cost_usd = greatest(j.cost_usd - j.reserved_usd + stopline.reported(r.cost, j.reserved_usd), 0)
+           cost_usd = stopline.job_cost(j, stopline.reported(r.cost, j.reserved_usd))
       from report r
      where j.id = r.job
     returning j.id, j.kind, j.fence, j.round, j.attempts, j.claimed_at, j.claimed_by, j.reserved_usd, j.attempt_steps,
@@ -249,7 +253,7 @@ begin
   elsif j.deadline_at <= v_due then
     v_state := 'abandoned';
     v_stop := 'deadline_passed';
-  elsif j.give_up_at <= v_due then
+  elsif j.give_up_at <= v_due and not (v_hand_back and j.attempts = 1) then
     v_state := 'abandoned';
     v_stop := 'elapsed_limit';
   elsif not v_hand_back then
@@ -263,6 +267,9 @@ begin
          attempts = case when v_hand_back then u.attempts - 1 else u.attempts end,
          releases = u.releases + 1,
          cost_usd = greatest(u.cost_usd - u.reserved_usd, 0),
+         -- A claim that never ran starts no clock: the elapsed limit is not for the pollers' outage.
+         round_started_at = case when v_hand_back and j.attempts = 1 and v_state = 'pending' then null else u.round_started_at end,
+         give_up_at = case when v_hand_back and j.attempts = 1 and v_state = 'pending' then null else u.give_up_at end,
          due_at = case when v_state = 'pending' then v_due else u.due_at end,
          due_rule = case when v_state = 'pending' then 'backoff' else u.due_rule end,
          claim_token = null,

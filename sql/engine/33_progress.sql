@@ -42,8 +42,9 @@ begin
 end
 $$;
 
--- Counts one agent step and reserves its price, before the step. Answers ok | step_limit | budget.
-create or replace function stopline.count_step(p_job bigint, p_fence bigint)
+-- Counts one agent step and reserves its price, before the step. p_step numbers the steps of this attempt from 1, so that
+-- a call that is repeated after a lost reply counts once. Answers ok | step_limit | budget.
+create or replace function stopline.count_step(p_job bigint, p_fence bigint, p_step integer)
 returns table (status text, steps integer)
 language plpgsql
 volatile
@@ -66,11 +67,17 @@ begin
   v_now := stopline.clock();
   j := stopline.held_job(p_job, p_fence, v_now);
   v_price := coalesce(k.per_step_usd, 0);
-  if j.steps >= k.max_steps then
+  if p_step is null or p_step not between 1 and j.attempt_steps + 1 then
+    raise exception using
+      errcode = 'SL001',
+      message = format('step: %s; the next step of this attempt is number %s', p_step, j.attempt_steps + 1);
+  elsif p_step <= j.attempt_steps then
+    return query select 'ok', j.steps;
+  elsif j.steps >= k.max_steps then
     return query select 'step_limit', j.steps;
   elsif j.cost_usd + v_price > k.per_job_usd
         or (v_price > 0 and v_price > k.daily_budget_usd
-              - coalesce((select s.usd from stopline.spend s where s.kind = k.name and s.day = stopline.utc_day(v_now)), 0)) then
+              - coalesce((select s.usd from stopline.spend s where s.kind = k.name and s.day = stopline.utc_day(j.claimed_at)), 0)) then
     return query select 'budget', j.steps;
   else
     update stopline.job

@@ -33,32 +33,40 @@ language sql
 stable
 set search_path = pg_catalog, stopline, pg_temp
 as $$
-  select x.id, min(x.stop)
+  select x.id, (array_agg(x.stop order by x.place))[1]
     from (
-      (select j.id, 'deadline_passed' as stop
+      (select j.id, 1 as place, 'deadline_passed' as stop
          from stopline.job j
         where j.state = 'pending' and j.deadline_at is not null and j.deadline_at <= p_now
         order by j.deadline_at
         limit p_limit)
       union all
-      (select j.id, 'elapsed_limit'
+      (select j.id, 2, 'elapsed_limit'
          from stopline.job j
         where j.state = 'pending' and j.give_up_at is not null and j.give_up_at <= p_now
         order by j.give_up_at
         limit p_limit)
       union all
-      select r.id, r.stop
+      select r.id, r.place, r.stop
         from stopline.kind k,
              lateral (
-               select j.id,
-                      case when j.attempts >= least(j.max_attempts, k.max_attempts) then 'attempts_exhausted' else 'budget_exhausted' end as stop
-                 from stopline.job j
-                where j.kind = k.name
-                  and j.state = 'pending'
-                  and j.attempts > 0
-                  and (j.attempts >= least(j.max_attempts, k.max_attempts)
-                       or j.cost_usd + coalesce(k.per_attempt_usd, 0) > k.per_job_usd)
-                limit p_limit) r) x
+               (select j.id, 3 as place, 'budget_exhausted' as stop
+                  from stopline.job j
+                 where k.per_job_usd is not null
+                   and j.kind = k.name
+                   and j.state = 'pending'
+                   and j.attempts > 0
+                   and j.cost_usd + stopline.attempt_price(k) > k.per_job_usd
+                 limit p_limit)
+               union all
+               -- A pending row is always below its own cap, so only a lowered cap of the kind can have stopped it.
+               (select j.id, 5, 'attempts_exhausted'
+                  from stopline.job j
+                 where j.kind = k.name
+                   and j.state = 'pending'
+                   and j.attempts > 0
+                   and j.attempts >= k.max_attempts
+                 limit p_limit)) r) x
    group by x.id
    order by x.id
    limit p_limit

@@ -69,7 +69,7 @@ as $$
     'paused', k.paused_at is not null and (k.paused_until is null or k.paused_until > p_now),
     'breaker', k.paused_at is not null and k.paused_by = 'breaker',
     'late', coalesce(due.oldest < p_now - k.due_age, false),
-    'over_budget', coalesce(money.today >= k.daily_budget_usd, false),
+    'over_budget', coalesce(stopline.affordable(k, p_now) <= 0, false),
     'poller_silent', k.retired_at is null
       and greatest((select at from poller), k.synced_at) < p_now - greatest(3 * k.run_every, interval '3 minutes'),
     'own_metrics', k.own_metrics)

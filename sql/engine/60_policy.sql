@@ -69,6 +69,12 @@ begin
   -- Two migrators take turns. Claims and enqueues go on: they take no lock that conflicts with this one.
   lock table stopline.kind in share row exclusive mode;
   v_now := stopline.clock();
+  if jsonb_array_length(p_policies) = 0 and (select count(*) from stopline.kind n where n.retired_at is null) > 1 then
+    raise exception using
+      errcode = 'SL002',
+      message = 'sync_policy: no policy was given, which would retire every kind',
+      hint = 'Look whether the package has its job folders. To retire all kinds, remove them in two deploys.';
+  end if;
 
   for v_policy in
     select p from jsonb_array_elements(p_policies) p order by p ->> 'name'
@@ -147,11 +153,19 @@ begin
   with chosen as materialized (
     select j.id
       from stopline.job j
-     where j.kind = k.name
-       and j.state in ('pending', 'claimed', 'uncertain')
+     where j.id in (
+             -- One index of open rows each; ended rows are not read.
+             select p.id from stopline.job p
+              where p.kind = k.name and p.state = 'pending' and p.max_attempts > greatest(p.attempts, k.max_attempts)
+             union all
+             select c.id from stopline.job c
+              where c.kind = k.name and c.state = 'claimed' and c.max_attempts > greatest(c.attempts, k.max_attempts)
+             union all
+             select u.id from stopline.job u
+              where u.kind = k.name and u.state = 'uncertain' and u.max_attempts > greatest(u.attempts, k.max_attempts)
+             limit p_limit)
        and j.max_attempts > greatest(j.attempts, k.max_attempts)
      order by j.id
-     limit p_limit
        for update of j
   ), lowered as (
     update stopline.job j

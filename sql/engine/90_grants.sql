@@ -25,7 +25,7 @@ grant execute on function
   stopline.fail(bigint, bigint, text, text, text, text, double precision, text, numeric),
   stopline.release(bigint, bigint, text),
   stopline.start_effect(bigint, bigint),
-  stopline.count_step(bigint, bigint),
+  stopline.count_step(bigint, bigint, integer),
   stopline.save_checkpoint(bigint, bigint, jsonb)
   to stopline_worker;
 

@@ -83,6 +83,9 @@ create table kind (
   constraint kind_money_is_not_negative check (
     coalesce(per_attempt_usd, 0) >= 0 and coalesce(per_job_usd, 0) >= 0
     and coalesce(daily_budget_usd, 0) >= 0 and coalesce(per_step_usd, 0) >= 0),
+  -- A job that cannot pay its first attempt would wait for ever.
+  constraint kind_budgets_pay_an_attempt check (
+    coalesce(per_attempt_usd, 0) + coalesce(per_step_usd, 0) <= least(per_job_usd, daily_budget_usd)),
   constraint kind_pause_says_who_and_why check (
     paused_at is null or (paused_by is not null and paused_why is not null))
 );
@@ -157,6 +160,8 @@ create table job (
   constraint held_key_exists check (not holds_key or key is not null),
   constraint open_row_holds_its_key check (
     key is null or holds_key or state in ('succeeded', 'abandoned', 'cancelled')),
+  constraint succeeded_row_frees_its_key check (state <> 'succeeded' or not holds_key),
+  constraint names_are_bounded check (octet_length(claimed_by) <= 800 and octet_length(last_fingerprint) <= 256),
   constraint error_text_is_bounded check (octet_length(last_error) <= 8192 and octet_length(last_error_class) <= 200)
 ) with (
   -- A queue table turns over completely: clean up after a fixed number of dead rows, not after a share of history.

@@ -190,6 +190,31 @@ def test_a_limited_kind_serialises_its_claims_on_its_own_row(db: Database) -> No
         assert (len(taken), other.result()) == (3, [("full", None)])
 
 
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_claim_with_an_old_view_fails_rather_than_pass_the_limit(db: Database, isolation: str) -> None:
+    """In stricter isolation a claim counts what ran when its transaction began; the lock alone does not show it more."""
+    db.policy(concurrency=4)
+    for _ in range(4):
+        db.enqueue()
+    old = db.connect(autocommit=False)
+    old.execute(f"set transaction isolation level {isolation}")
+    old.execute("select 1")
+    for _ in range(4):
+        db.enqueue(priority=0)
+    assert len(Poller(db).claim(batch=4).jobs) == 4
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        old.execute("select from stopline.claim('work', 'w2', %s, 4, 900, %s)", [uuid4(), db.identity])
+    old.rollback()
+    assert len(db.rows("select id from stopline.job where state = 'claimed'")) == 4
+
+
+def test_an_inline_lease_is_no_longer_than_the_poller_can_run(db: Database) -> None:
+    db.policy(isolation="inline", batch=10, timeout=1, margin=5, poller_timeout=60)
+    db.enqueue()
+    (job,) = Poller(db).claim(seconds_left=1e9).jobs
+    assert job.lease_seconds == 65
+
+
 def test_a_claim_for_another_installation_is_refused(db: Database) -> None:
     db.policy()
     db.enqueue()

@@ -20,7 +20,7 @@ def test_nothing_is_asked_for_that_a_proxy_refuses(db: Database) -> None:
         for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     }
     assert settings == {
-        "statement_timeout": ("30s",),
+        "statement_timeout": ("10s",),
         "lock_timeout": ("5s",),
         "idle_in_transaction_session_timeout": ("1min",),
     }

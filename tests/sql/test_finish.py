@@ -214,6 +214,17 @@ def test_a_late_success_with_the_newest_fence_is_the_truth(db: Database) -> None
     assert [a["outcome"] for a in db.attempts(job.id)] == ["crashed"]
 
 
+def test_a_late_success_is_the_truth_also_after_another_late_word(db: Database) -> None:
+    db.policy()
+    db.enqueue()
+    poller = Poller(db)
+    job = poller.one()
+    expire(db)
+    assert poller.fail(job).answer is FinishAnswer.LATE
+    assert poller.succeed(job).answer is FinishAnswer.RECORDED
+    assert db.job(job.id)["state"] == "succeeded"
+
+
 def test_a_late_success_on_an_abandoned_job_is_kept_for_a_person(db: Database) -> None:
     """FI-04: a late success is not silently lost, and does not undo a stop either."""
     db.policy(max_attempts=1)

@@ -84,7 +84,8 @@ def test_each_status_of_a_claim_can_be_met(db: Database) -> None:
     met.add(poller.claim().status)
     db.policy(max_attempts=10, concurrency=1)
     met.add(poller.claim().status)
-    db.policy(max_attempts=10, per_attempt_usd="1", daily_budget_usd="0.5")
+    db.policy(max_attempts=10, per_attempt_usd="1", daily_budget_usd="1")
+    poller.claim()
     met.add(poller.claim().status)
     db.admin.execute("update stopline.kind set paused_at = stopline.clock(), paused_by = 'me', paused_why = 'test'")
     met.add(poller.claim().status)
@@ -177,7 +178,8 @@ def test_every_setting_of_a_policy_is_read_back_as_it_was_written(db: Database) 
     changes: dict[str, object] = {}
     for number, column in enumerate(sorted(row.keys() - plain), start=101):
         if column.endswith("_usd"):
-            changes[column] = f"{number}.25"
+            budget = column in {"per_job_usd", "daily_budget_usd"}
+            changes[column] = f"{number * 100 if budget else number}.25"
         elif column in {"owner", "description", "poller", "schedule", "timezone"}:
             changes[column] = f"text {number}"
         else:

@@ -95,11 +95,48 @@ def test_the_daily_budget_stops_claims_until_the_next_utc_day_and_rewrites_no_ro
     assert len(poller.claim(batch=4).jobs) == 2
 
 
+def test_a_kind_whose_budget_pays_no_further_attempt_is_reported(db: Database) -> None:
+    db.policy(per_attempt_usd="0.30", daily_budget_usd="1.00")
+    db.enqueue()
+    poller = Poller(db)
+    over = "select (stopline.health() -> 'totals' ->> 'KindsOverBudget')::int as n"
+    for expected in (0, 0, 1):
+        poller.succeed(poller.one(), cost="0.30")
+        db.enqueue()
+        assert db.rows(over)[0]["n"] == expected
+    assert poller.claim().status is ClaimStatus.BUDGET
+
+
+def test_midnight_gives_a_running_agent_no_fresh_budget(db: Database) -> None:
+    db.admin.execute(
+        "update stopline_local.clock set frozen_at = date_trunc('day', clock_timestamp(), 'UTC') + interval '23:59'"
+    )
+    db.policy(
+        per_attempt_usd="0", per_step_usd="0.10", daily_budget_usd="0.30", max_steps=9, timeout=300, poller_timeout=900
+    )
+    db.enqueue()
+    poller = Poller(db)
+    job = poller.one()
+    before = [poller.store.count_step(job.id, job.fence, n).status for n in (1, 2)]
+    db.move("2m")
+    after = [poller.store.count_step(job.id, job.fence, n).status for n in (3, 4)]
+    assert (before, after, spent(db)) == (["ok", "ok"], ["ok", "budget"], [Decimal("0.30")])
+
+
+def test_a_cost_beyond_a_million_stops_the_figure_and_not_the_finish(db: Database) -> None:
+    db.policy(per_attempt_usd="1", retry_base=1, retry_cap=1)
+    db.enqueue()
+    poller = Poller(db)
+    poller.fail(poller.one(), cost="900000")
+    db.move("2s")
+    assert poller.succeed(poller.one(), cost="900000").state is State.SUCCEEDED
+
+
 def test_a_settlement_belongs_to_the_day_of_its_claim(db: Database) -> None:
     db.admin.execute(
         "update stopline_local.clock set frozen_at = date_trunc('day', clock_timestamp(), 'UTC') + interval '23:59'"
     )
-    db.policy(per_attempt_usd="0.20", timeout=120)
+    db.policy(per_attempt_usd="0.20", timeout=120, poller_timeout=900)
     db.enqueue()
     poller = Poller(db)
     job = poller.one()
@@ -108,17 +145,17 @@ def test_a_settlement_belongs_to_the_day_of_its_claim(db: Database) -> None:
     assert spent(db) == [Decimal("0.05")]
 
 
-def test_an_agent_step_reserves_its_price_before_it_is_taken(db: Database) -> None:
+def test_an_agent_step_reserves_its_price_once_before_it_is_taken(db: Database) -> None:
     db.policy(per_attempt_usd="0.10", per_step_usd="0.05", per_job_usd="0.30", max_steps=3, timeout=30, margin=15)
     db.enqueue()
     poller = Poller(db)
     job = poller.one()
-    answers = [poller.store.count_step(job.id, job.fence).status for _ in range(4)]
-    assert answers == ["ok", "ok", "ok", "step_limit"]
+    answers = [poller.store.count_step(job.id, job.fence, n).status for n in (1, 2, 2, 3, 4)]
+    assert answers == ["ok", "ok", "ok", "ok", "step_limit"]
     assert spent(db) == [Decimal("0.25")]
     db.move("46s")
     with pytest.raises(LeaseLost):
-        poller.store.count_step(job.id, job.fence)
+        poller.store.count_step(job.id, job.fence, 4)
 
 
 def test_a_step_that_the_job_cannot_pay_is_refused(db: Database) -> None:
@@ -126,4 +163,4 @@ def test_a_step_that_the_job_cannot_pay_is_refused(db: Database) -> None:
     db.enqueue()
     poller = Poller(db)
     job = poller.one()
-    assert [poller.store.count_step(job.id, job.fence).status for _ in range(2)] == ["ok", "budget"]
+    assert [poller.store.count_step(job.id, job.fence, n).status for n in (1, 2)] == ["ok", "budget"]

@@ -49,7 +49,7 @@ def test_an_attempt_that_left_a_trace_cannot_be_released(db: Database, trace: st
         case "effect":
             poller.store.start_effect(job.id, job.fence)
         case "step":
-            poller.store.count_step(job.id, job.fence)
+            poller.store.count_step(job.id, job.fence, 1)
         case "checkpoint":
             poller.store.save_checkpoint(job.id, job.fence, "{}")
     with pytest.raises(Refused, match=f"job {job.id}: attempt 1 has recorded an effect, a step or a checkpoint"):
@@ -78,6 +78,17 @@ def test_a_late_success_of_a_released_attempt_does_not_count(db: Database) -> No
     poller.release(job)
     assert poller.succeed(job).answer is FinishAnswer.LATE
     assert db.job(job.id)["state"] == "pending"
+
+
+def test_a_claim_that_never_ran_starts_no_elapsed_time(db: Database) -> None:
+    """The pollers' outage after it must not end a job that nobody ran."""
+    db.policy(max_elapsed=7200)
+    job_id = db.enqueue().job_id or 0
+    poller = Poller(db)
+    poller.release(poller.one())
+    assert (db.job(job_id)["round_started_at"], db.job(job_id)["give_up_at"]) == (None, None)
+    db.move("3h")
+    assert poller.one().attempt == 1
 
 
 def test_repeating_a_release_hands_back_nothing_more(db: Database) -> None:

@@ -63,7 +63,7 @@ def test_one_row_that_cannot_be_moved_does_not_stop_its_neighbours(db: Database)
 
 def test_the_lease_outlives_the_attempt_timeout_of_every_kind(db: Database) -> None:
     """RE-06: a long kind is not stolen from a healthy worker by another kind's shorter lease."""
-    db.policy("long", timeout=850, margin=15)
+    db.policy("long", timeout=850, margin=15, poller_timeout=900)
     db.policy("short", timeout=5, margin=5)
     db.enqueue("long")
     db.enqueue("short")
@@ -160,6 +160,36 @@ def test_an_inline_crash_never_ends_an_innocent_neighbour(db: Database) -> None:
     assert {db.job(job_id)["state"] for job_id in innocents} == {"succeeded"}
 
 
+@pytest.mark.parametrize("options", [{}, {"max_attempts": 1}])
+def test_an_inline_job_on_its_last_attempt_runs_alone(db: Database, options: dict[str, int]) -> None:
+    """One crash of a neighbour would end it, also when it has never been in a crash itself."""
+    db.policy(isolation="inline", batch=16, max_attempts=3, retry_base=1, retry_cap=1, timeout=1, margin=1)
+    poller = Poller(db)
+    ids = [db.enqueue(**options).job_id or 0 for _ in range(4)]
+    for _ in range(0 if options else 2):
+        while (claim := poller.claim(batch=16, seconds_left=10)).jobs:
+            for job in claim.jobs:
+                poller.fail(job)
+        db.move("2s")
+    fresh = db.enqueue(priority=0).job_id
+    claims = [[job.id for job in poller.claim(batch=16, seconds_left=10).jobs] for _ in range(5)]
+    assert claims[0] == [fresh]
+    assert sorted(claims[1:]) == [[job_id] for job_id in ids]
+
+
+def test_the_sweep_names_the_first_limit_in_the_order(db: Database) -> None:
+    """Deadline before elapsed before money before attempts, whatever the alphabet says."""
+    costly = {"per_attempt_usd": "1", "per_job_usd": "9", "deadline": 7200, "max_elapsed": 3600, "retry_base": 1}
+    db.policy(**costly, retry_cap=1)  # type: ignore[arg-type]
+    job_id = db.enqueue().job_id or 0
+    poller = Poller(db)
+    poller.fail(poller.one())
+    db.admin.execute("update stopline.kind set max_attempts = 1, per_job_usd = 1")
+    db.move("3h")
+    assert sweep(db) == {"deadline_passed": 1}
+    assert db.job(job_id)["stop_reason"] == "deadline_passed"
+
+
 def test_rows_past_their_elapsed_limit_are_ended_while_they_wait(db: Database) -> None:
     db.policy(max_elapsed=3600, retry_base=600, retry_cap=600)
     job = db.enqueue()
@@ -180,7 +210,7 @@ def test_two_sweepers_of_one_tick_end_each_row_once(db: Database) -> None:
     Poller(db).claim(batch=20)
     db.move("1h")
     first = db.connect("stopline_sweeper", autocommit=False)
-    swept = dict(first.execute("select transition, jobs from stopline.sweep(500)").fetchall())
+    swept: dict[str, int] = dict(first.execute("select transition, jobs from stopline.sweep(500)").fetchall())
     assert (swept["crashed_to_pending"], sweep(db)) == (20, {})
     first.commit()
     assert len(db.rows("select job_id from stopline.attempt")) == 20

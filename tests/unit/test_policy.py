@@ -53,7 +53,7 @@ def test_the_shortest_policy_has_the_defaults_of_the_design() -> None:
     assert (policy.limits.max_attempts, policy.limits.max_crashes, policy.limits.max_releases) == (5, 2, 20)
     assert (policy.retry.base, policy.retry.cap) == (timedelta(seconds=30), timedelta(minutes=15))
     assert (policy.run.margin, policy.run.isolation, policy.run.children) == (timedelta(seconds=15), "process", 1)
-    assert policy.run.poller_timeout == timedelta(seconds=75)
+    assert policy.run.poller_timeout == timedelta(seconds=85)
     assert policy.run.concurrency is None
     assert policy.hold_key is True
     assert policy.effect == "whole_attempt"
@@ -229,6 +229,11 @@ def test_a_value_that_breaks_its_bounds_is_refused_with_what_was_written(
             "cost.daily_budget_usd",
         ),
         ({"cost": {"per_attempt_usd": 0}, "agent": {"per_step_usd": 1}}, "agent.per_step_usd", "needs max_steps"),
+        (
+            {"cost": {"per_attempt_usd": 1, "per_job_usd": 2}, "agent": {"per_step_usd": 1.5, "max_steps": 3}},
+            "cost.per_job_usd",
+            "does not pay an attempt with one step",
+        ),
         ({"access": {"bedrock_models": ["m1"]}}, "access.bedrock_models", 'needs egress = "bedrock"'),
         ({"enqueue": {"timezone": "Europe/Berlin"}}, "enqueue.timezone", "needs schedule"),
         ({"enqueue": {"schedule": "rate(1 hour)", "timezone": "Europe/Berln"}}, "enqueue.timezone", "not a time zone"),
@@ -294,7 +299,7 @@ def test_kinds_that_share_a_poller_must_agree_about_it(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r'b/policy\.toml: run\.memory_mb: is 2048, but a shares the poller "shared"'):
         load_policies(tmp_path)
     (tmp_path / "b" / "policy.toml").write_text(
-        text_of(run={"poller": "shared", "margin": "10s", "poller_timeout": "75s"})
+        text_of(run={"poller": "shared", "margin": "10s", "poller_timeout": "85s"})
     )
     assert {policy.poller_name for policy in load_policies(tmp_path).values()} == {"shared"}
 

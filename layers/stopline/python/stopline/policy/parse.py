@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stopline.errors import PolicyError
+from stopline.limits import LAMBDA_TIMEOUT_SECONDS
 from stopline.policy.keys import Key, declared_keys, section_types
 from stopline.policy.model import Policy
 from stopline.policy.rules import check_policy, check_together
@@ -18,6 +19,9 @@ from stopline.policy.values import shown
 
 FILE_NAME = "policy.toml"
 _SHORTEST_POLLER = timedelta(minutes=1)
+_LONGEST_POLLER = timedelta(seconds=LAMBDA_TIMEOUT_SECONDS)
+_TICK = timedelta(seconds=10)
+"""The statement timeout of the worker's role: a source that is always this slow still leaves room for an attempt."""
 _SECTIONS = section_types(Policy)
 _KEYS = {declared.name: declared for declared in declared_keys(Policy)}
 
@@ -100,7 +104,7 @@ def _value(key: Key, declared: Mapping[str, Any], file: str) -> Any:
             raise PolicyError(file, key.name, str(broken)) from None
     if key.name == "run.poller_timeout":
         run = {part: _value(_KEYS[f"run.{part}"], declared, file) for part in ("timeout", "margin")}
-        return max(_SHORTEST_POLLER, run["timeout"] + run["margin"])
+        return max(_SHORTEST_POLLER, min(run["timeout"] + run["margin"] + _TICK, _LONGEST_POLLER))
     if key.required:
         where = f" in [{key.section}]" if key.section else " at the top of the file"
         raise PolicyError(file, key.name, f"is missing; set {key.attribute}{where} to {key.type.describe()}")

@@ -115,7 +115,6 @@ def _order(policy: Policy) -> Iterator[Broken]:
         ("cost.per_attempt_usd", "cost.per_job_usd"),
         ("cost.per_attempt_usd", "cost.daily_budget_usd"),
         ("cost.per_job_usd", "cost.daily_budget_usd"),
-        ("agent.per_step_usd", "cost.per_job_usd"),
     )
     for small, large in pairs:
         low, high = policy.value(*small.split(".")), policy.value(*large.split("."))
@@ -129,6 +128,12 @@ def _money(policy: Policy) -> Iterator[Broken]:
         for key in ("cost.per_job_usd", "cost.daily_budget_usd", "agent.per_step_usd"):
             if policy.value(*key.split(".")) is not None:
                 yield key, "needs per_attempt_usd in [cost], the amount that each claim reserves; 0 is allowed"
+    price = (policy.cost.per_attempt_usd or Decimal(0)) + (policy.agent.per_step_usd or Decimal(0))
+    for key in ("cost.per_job_usd", "cost.daily_budget_usd"):
+        budget = policy.value(*key.split("."))
+        if policy.agent.per_step_usd is not None and budget is not None and price > budget:
+            what = f"per_attempt_usd + per_step_usd = {_text(price)}"
+            yield key, f"{_text(budget)} does not pay an attempt with one step ({what}); raise it"
     if policy.agent.per_step_usd is not None and policy.agent.max_steps is None:
         yield "agent.per_step_usd", "needs max_steps in [agent], or the worst case has no bound"
 

@@ -86,7 +86,7 @@ class Run:
     poller_timeout: timedelta = key(
         Duration(_SECOND, _LAMBDA),
         "The Lambda timeout of the poller.",
-        default_text="timeout + margin, at least 1m",
+        default_text="timeout + margin + 10s for the tick, at least 1m and at most 15m",
     )
     concurrency: int | None = key(
         Whole(1, 10_000), "Running jobs of the kind, over all pollers; none is no limit.", default=None

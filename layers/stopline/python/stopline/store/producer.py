@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from stopline.errors import InvalidInput
-from stopline.limits import PAYLOAD_BYTES
+from stopline.limits import MAX_ATTEMPTS, PAYLOAD_BYTES
 from stopline.payload import check_key, check_time, encode_payload
 from stopline.states import EnqueueAnswer, State, StopReason
 from stopline.store.faults import engine_error
@@ -70,7 +70,11 @@ def enqueue(
 
 def enqueue_many(conn: psycopg.Connection, kind: str, items: Sequence[Item]) -> list[Enqueued]:
     """Enqueue a batch in one call, answered in the order given. A bad item is answered `invalid`; the others are
-    unaffected. Raises InvalidInput only for the kind."""
+    unaffected. Raises InvalidInput only for the kind.
+
+    Callers whose batches share keys may rarely deadlock while the keys' holders finish: a psycopg DeadlockDetected
+    means that the transaction is to be repeated.
+    """
     answers: dict[int, Enqueued] = {}
     good: list[tuple[int, Item, str]] = []
     for place, item in enumerate(items):
@@ -91,10 +95,9 @@ def _checked(item: Item) -> str:
     for field, value in (("due_at", item.due_at), ("deadline_at", item.deadline_at)):
         if value is not None:
             check_time(field, value)
-    if item.max_attempts is not None and (
-        isinstance(item.max_attempts, bool) or not isinstance(item.max_attempts, int)
-    ):
-        raise InvalidInput("max_attempts", f"is {item.max_attempts!r}; it is a whole number")
+    cap = item.max_attempts
+    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or not 1 <= cap <= MAX_ATTEMPTS):
+        raise InvalidInput("max_attempts", f"is {cap!r}; it is a whole number from 1 to {MAX_ATTEMPTS}")
     return encode_payload(item.payload, PAYLOAD_BYTES)
 
 

@@ -218,9 +218,12 @@ class WorkerStore:
         """Stamp that the effect is about to be sent. Raises LeaseLost if the attempt no longer holds the job."""
         self.session.rows("select stopline.start_effect(%s, %s)", (job_id, fence))
 
-    def count_step(self, job_id: int, fence: int) -> StepAnswer:
-        """Count one agent step and reserve its price, before the step. Raises LeaseLost."""
-        (row,) = self.session.rows("select status, steps from stopline.count_step(%s, %s)", (job_id, fence))
+    def count_step(self, job_id: int, fence: int, step: int) -> StepAnswer:
+        """Count this attempt's agent step number `step` (from 1) and reserve its price, before it is taken. Raises
+        LeaseLost."""
+        (row,) = self.session.rows(
+            "select status, steps from stopline.count_step(%s, %s, %s)", (job_id, fence, step)
+        )
         return StepAnswer(*row)
 
     def save_checkpoint(self, job_id: int, fence: int, checkpoint: str) -> None:
