@@ -192,7 +192,7 @@ def test_a_limited_kind_serialises_its_claims_on_its_own_row(db: Database) -> No
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 def test_a_claim_with_an_old_view_fails_rather_than_pass_the_limit(db: Database, isolation: str) -> None:
-    """In stricter isolation a claim counts what ran when its transaction began; the lock alone does not show it more."""
+    """Such a claim counts what ran when its transaction began; the lock alone does not show it more."""
     db.policy(concurrency=4)
     for _ in range(4):
         db.enqueue()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -161,11 +162,11 @@ def test_an_inline_crash_never_ends_an_innocent_neighbour(db: Database) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"max_attempts": 1}])
-def test_an_inline_job_on_its_last_attempt_runs_alone(db: Database, options: dict[str, int]) -> None:
+def test_an_inline_job_on_its_last_attempt_runs_alone(db: Database, options: dict[str, Any]) -> None:
     """One crash of a neighbour would end it, also when it has never been in a crash itself."""
     db.policy(isolation="inline", batch=16, max_attempts=3, retry_base=1, retry_cap=1, timeout=1, margin=1)
     poller = Poller(db)
-    ids = [db.enqueue(**options).job_id or 0 for _ in range(4)]
+    ids = [db.enqueue(payload={}, **options).job_id or 0 for _ in range(4)]
     for _ in range(0 if options else 2):
         while (claim := poller.claim(batch=16, seconds_left=10)).jobs:
             for job in claim.jobs:

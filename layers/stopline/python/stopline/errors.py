@@ -5,7 +5,7 @@ The three handler exceptions are not `StoplineError`s: they are words of the han
 
 
 class Transient(Exception):
-    """The attempt failed and a later one may succeed. `retry_after` (seconds) is what the receiver asked for, if it did."""
+    """The attempt failed and a later one may succeed. `retry_after` is what the receiver asked for, in seconds."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
@@ -44,7 +44,7 @@ class PolicyError(StoplineError):
 
 
 class Refused(StoplineError):
-    """The database refused an action that its rules do not allow. The message names the job or kind, the rule and the fix."""
+    """The database refused an action that its rules do not allow. Names the job or kind, the rule and the fix."""
 
 
 class InfrastructureError(StoplineError):
@@ -52,4 +52,4 @@ class InfrastructureError(StoplineError):
 
 
 class LeaseLost(StoplineError):
-    """This attempt no longer holds the job: its lease ended or a newer attempt was claimed. Stop without further effects."""
+    """This attempt no longer holds the job: its lease ended, or a newer attempt was claimed. Stop at once."""

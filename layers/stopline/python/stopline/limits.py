@@ -1,4 +1,4 @@
-"""Sizes and bounds that hold for every kind. The database enforces the same figures (`sql/migrations/0001_tables.sql`)."""
+"""Sizes and bounds that hold for every kind. The database enforces the same figures (`sql/migrations/`)."""
 
 PAYLOAD_BYTES = 256 * 1024
 RESULT_BYTES = 64 * 1024

@@ -1,4 +1,4 @@
-"""The closed lists of words that a row may hold. Each list is written once, here; `tests/sql` holds the database to it."""
+"""The closed lists of words that a row may hold, each written once. `tests/sql` holds the database to them."""
 
 from enum import StrEnum
 

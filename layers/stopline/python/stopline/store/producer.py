@@ -96,7 +96,7 @@ def _checked(item: Item) -> str:
         if value is not None:
             check_time(field, value)
     cap = item.max_attempts
-    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or not 1 <= cap <= MAX_ATTEMPTS):
+    if cap is not None and (type(cap) is not int or not 1 <= cap <= MAX_ATTEMPTS):
         raise InvalidInput("max_attempts", f"is {cap!r}; it is a whole number from 1 to {MAX_ATTEMPTS}")
     return encode_payload(item.payload, PAYLOAD_BYTES)
 

@@ -221,9 +221,7 @@ class WorkerStore:
     def count_step(self, job_id: int, fence: int, step: int) -> StepAnswer:
         """Count this attempt's agent step number `step` (from 1) and reserve its price, before it is taken. Raises
         LeaseLost."""
-        (row,) = self.session.rows(
-            "select status, steps from stopline.count_step(%s, %s, %s)", (job_id, fence, step)
-        )
+        (row,) = self.session.rows("select status, steps from stopline.count_step(%s, %s, %s)", (job_id, fence, step))
         return StepAnswer(*row)
 
     def save_checkpoint(self, job_id: int, fence: int, checkpoint: str) -> None:
