@@ -104,8 +104,10 @@ def test_the_call_names_the_job_and_the_attempt_that_caused_it(bedrock: StandIn)
 def test_a_conversation_that_is_closed_already_costs_no_call(bedrock: StandIn) -> None:
     made = job(bedrock)
     run(made)
+    made.said.clear()
     assert run(made) == {"closed": False, "why": "it was closed already"}
     assert len(calls(bedrock)) == 1
+    assert made.spent == 0
 
 
 def test_a_conversation_that_changed_while_the_model_was_asked_stays_open(bedrock: StandIn) -> None:
@@ -127,15 +129,19 @@ def test_a_conversation_that_changed_while_the_model_was_asked_stays_open(bedroc
     "payload", [None, {}, [], {"conversation_id": "1001"}, {"conversation_id": True}, {"conversation_id": 2**63}]
 )
 def test_a_payload_that_names_no_conversation_is_permanent(bedrock: StandIn, payload: object) -> None:
+    made = job(bedrock, payload=payload)
     with pytest.raises(Permanent, match="conversation_id"):
-        run(job(bedrock, payload=payload))
+        run(made)
     assert calls(bedrock) == []
+    assert made.spent == 0
 
 
 def test_a_conversation_that_does_not_exist_is_permanent(bedrock: StandIn) -> None:
+    made = job(bedrock, 404)
     with pytest.raises(Permanent, match="conversation 404 does not exist"):
-        run(job(bedrock, 404))
+        run(made)
     assert calls(bedrock) == []
+    assert made.spent == 0
 
 
 @pytest.mark.parametrize(

@@ -91,5 +91,5 @@ def _uncapped(policy: Policy, works: Sequence[Work], jobs: Sequence[FoundJob], l
 
 
 def money(amount: Decimal) -> str:
-    """US dollars with the cents, and up to four places where there are any."""
-    return dollars(amount.quantize(Decimal("0.0001")))
+    """US dollars with the cents; of less than a dollar up to four places."""
+    return dollars(amount.quantize(Decimal("0.01" if amount >= 1 else "0.0001")))

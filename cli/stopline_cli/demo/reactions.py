@@ -33,7 +33,7 @@ class Reaction:
 
 FINE = Reaction(Outcome.SUCCEEDED, "", Billed.TOKENS, taken=True)
 KILLED = Reaction(Outcome.CRASHED, "SIGKILL", taken=True)
-REFUSED_UNSENT = Reaction(Outcome.PERMANENT, "conversation_id", sent=False)
+REFUSED_UNSENT = Reaction(Outcome.PERMANENT, "conversation_id", Billed.NOTHING, sent=False)
 
 _LOST = None
 _AGAIN = Outcome.TRANSIENT

@@ -11,20 +11,21 @@ from botocore.exceptions import ClientError
 from stopline import Job, Permanent
 
 from .answer import read_summary
-from .conversations import close, read
+from .conversations import Conversation, close, read
 from .model import NOT_BILLED, Model
 from .prompt import build_request
 
 
 def run(job: Job) -> dict[str, object]:
     """Close the conversation that the payload names. Returns what was done and with which tokens."""
-    conversation_id = _conversation_id(job.payload)
     model = Model.from_environment(job.environment)
-    with job.connect() as connection:
-        conversation = read(connection, conversation_id)
-    if conversation is None:
-        raise Permanent(f"conversation {conversation_id} does not exist")
+    try:
+        conversation = _find(job)
+    except Permanent:
+        _not_asked(job)
+        raise
     if conversation.status != "open":
+        _not_asked(job)
         return {"closed": False, "why": "it was closed already"}
 
     response = _converse(job, model, build_request(conversation))
@@ -58,6 +59,20 @@ def _converse(job: Job, model: Model, request: dict[str, Any]) -> dict[str, Any]
             job.cost(0)
         raise
     return response
+
+
+def _find(job: Job) -> Conversation:
+    conversation_id = _conversation_id(job.payload)
+    with job.connect() as connection:
+        conversation = read(connection, conversation_id)
+    if conversation is None:
+        raise Permanent(f"conversation {conversation_id} does not exist")
+    return conversation
+
+
+def _not_asked(job: Job) -> None:
+    """The attempt ends before the model is asked: what was reserved for the call is not spent."""
+    job.cost(0, calls=0)
 
 
 def _conversation_id(payload: object) -> int:
