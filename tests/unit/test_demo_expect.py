@@ -109,6 +109,12 @@ def test_a_lost_answer_of_an_idempotent_kind_is_tried_again() -> None:
     assert outcomes(only(conversation(Fault("drop", times=1)), closing())) == [T, S]
 
 
+def test_a_batch_that_is_sent_twice_under_one_reference_is_stored_once() -> None:
+    policy = overlay(demo_policies()[EXPORT], {"idempotent": True})
+    ending = only(export(Fault("accept_then_hang", times=1)), policy)
+    assert (outcomes(ending), ending.calls, ending.taken) == ([T, S], 2, 1)
+
+
 @pytest.mark.parametrize(("kind", "service"), [(CLOSE, BedrockService), (EXPORT, ConnectorService)])
 def test_the_model_knows_every_fault_of_the_stand_ins(
     kind: str, service: type[BedrockService] | type[ConnectorService]

@@ -18,6 +18,7 @@ from stopline_cli.demo.pauses import pause, start_delay
 from stopline_cli.demo.prices import bill
 from stopline_cli.demo.ranges import Range, exactly
 from stopline_cli.demo.reactions import KILLED, REFUSED_UNSENT, Reaction, reaction
+from stopline_cli.demo.scenario import EXPORT
 from stopline_cli.demo.work import Fault, Work
 
 UNANSWERED = frozenset({Outcome.CRASHED, Outcome.TIMEOUT})
@@ -73,7 +74,9 @@ def _endings(work: Work, policy: Policy) -> Iterator[Ending]:
     for number in count(1):
         fault = work.fault_of_call(number)
         met = _reaction(work, fault, number)
-        attempt = Attempt(_outcome(met, policy), met.says, bill(met, work, policy), met.sent, met.taken)
+        # The connector stores one reference once, however often it is sent.
+        stored = work.kind == EXPORT and any(earlier.taken for earlier in attempts)
+        attempt = Attempt(_outcome(met, policy), met.says, bill(met, work, policy), met.sent, met.taken and not stored)
         attempts.append(attempt)
         final = _final(attempt, policy)
         if final is not None:
