@@ -70,7 +70,7 @@ GUARDS = (
         "job budget gate of the claim",
         CLAIM,
         IN_CANDIDATE,
-        "(k.per_job_usd is null or j.cost_usd + v_reserve <= k.per_job_usd)",
+        "(k.per_job_usd is null or j.cost_usd + stopline.attempt_price(k) <= k.per_job_usd)",
         "true",
         MONEY,
     ),
@@ -99,7 +99,7 @@ GUARDS = (
     Guard("reservation kept by a crash", RETRY, IN_END, "v_spent := greatest(v_spent, j.reserved_usd);", "", MONEY),
     Guard("installation", CLAIM, IN_CLAIM, "p_installation is distinct from v_home.identity", "false", CLAIMS),
     Guard(
-        "time that an attempt needs", CLAIM, IN_CLAIM, "p_seconds_left < stopline.seconds(k.timeout)", "false", CLAIMS
+        "time that an attempt needs", CLAIM, IN_CLAIM, "v_seconds_left < stopline.seconds(k.timeout)", "false", CLAIMS
     ),
     Guard("fence of a success", FINISH, IN_SUCCEED, "where j.fence = r.fence", "where true", FINISHES),
     Guard("state check of a success", FINISH, IN_SUCCEED, "and j.state || '' = 'claimed'", "", FINISHES),
