@@ -66,7 +66,6 @@ def perform(cap: int | None, narrator: Narrator, check: Callable[[], None]) -> P
         _hand_out(stage, works)
         narrator.say(f"Stand-in for Bedrock at {stage.bedrock.url}")
         narrator.say(f"Stand-in for the accounting connector at {stage.connector.url}")
-        narrator.say()
         Driver(stage, policies, narrator, check).run()
         lasted = database.clock.elapsed
         found = find(stage, works)
