@@ -39,7 +39,7 @@ class Driver:
         application.hand_over_exports(self._stage.database.server)
         application.enqueue_by_hand(self._stage.database.server)
         self._note_jobs()
-        self._narrator.say("The pollers start. Timeouts pass in real time, so the first poll takes some seconds.")
+        self._narrator.say("Pollers start. Timeouts take real time: the first poll needs some seconds.")
         self._narrator.say()
         minute: int | None = 0
         for _ in range(MOST_STOPS):
