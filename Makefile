@@ -13,7 +13,7 @@ LOCAL_STAMP := $(VENV)/local-$(RUNS_ON)-$(shell cat .ci/setup-venv $(LOCAL_PINS)
 DEV_STAMP := $(VENV)/dev-$(RUNS_ON)-$(shell cat .ci/setup-venv $(DEV_PINS) | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-unit test-sql guards lint type imports bench clean
+.PHONY: picture help setup setup-dev demo test test-unit test-sql guards lint type imports bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -47,6 +47,9 @@ imports: $(DEV_STAMP) ## which part may import which
 
 bench: $(DEV_STAMP) ## jobs per second on a local database
 	$(PY) -m benchmarks.drain $(ARGS)
+
+picture: $(LOCAL_STAMP) ## draw docs/demo.svg from a run of the demo
+	$(PY) docs/picture.py
 
 clean: ## remove .venv and caches (local databases stay)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

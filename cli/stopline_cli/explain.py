@@ -77,7 +77,8 @@ def _uncertain(job: Row, kind: Row, now: str) -> list[str]:
     ]
     if job["next_check_at"] is not None:
         asked = f"{job['checks']} of {kind['max_checks']} checks were made"
-        found.append(f"The receiver will be asked {dated(job['next_check_at'], now)}; {asked}.")
+        # The poller does not ask by itself yet: a promise of a check that nobody makes would keep a person waiting.
+        found.append(f"An answer is worth asking for from {dated(job['next_check_at'], now)}; {asked}.")
     if job["review_by"] is not None:
         found.append(f"A person should have settled it by {dated(job['review_by'], now)}.")
     return found

@@ -150,7 +150,7 @@ GUARDS = (
         "engine/10_guards.sql",
         "",
         "before update or delete or truncate on",
-        "after insert on",
+        "before truncate on",
         REFUSES,
     ),
     Guard("savepoint of each swept row", SWEEP, IN_SWEEP, "when others then", "when division_by_zero then", SWEEPS),

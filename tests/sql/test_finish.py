@@ -201,6 +201,34 @@ def test_a_late_failure_changes_no_state_and_is_written_once(db: Database) -> No
     assert [(a["late_outcome"], a["late_error"]) for a in db.attempts(old.id)] == [("transient", "too slow")]
 
 
+def test_a_late_failure_does_not_end_the_newer_attempt_that_is_running(db: Database) -> None:
+    """FI-04: a failure needs its fence as much as a success does."""
+    db.policy(retry_base=1, retry_cap=1)
+    db.enqueue()
+    first = Poller(db, "w1")
+    old = first.one()
+    expire(db)
+    db.move("2s")
+    new = Poller(db, "w2").one()
+    assert first.fail(old).answer is FinishAnswer.LATE
+    row = db.job(old.id)
+    assert (row["state"], row["fence"], row["claimed_by"]) == ("claimed", new.fence, "w2")
+
+
+def test_a_late_success_of_an_older_attempt_does_not_end_a_job_that_failed_since(db: Database) -> None:
+    """FI-04: only the newest attempt's word is the truth; an older one's is kept for a person."""
+    db.policy(retry_base=1, retry_cap=1)
+    db.enqueue()
+    poller = Poller(db)
+    old = poller.one()
+    expire(db)
+    db.move("2s")
+    poller.fail(poller.one())
+    assert poller.succeed(old).answer is FinishAnswer.LATE
+    assert db.job(old.id)["state"] == "pending"
+    assert [a["late_outcome"] for a in db.attempts(old.id)] == ["succeeded", None]
+
+
 def test_a_late_success_with_the_newest_fence_is_the_truth(db: Database) -> None:
     db.policy()
     db.enqueue(key="k")
