@@ -12,7 +12,6 @@ GOOD = {
     "STOPLINE_DB_NAME": "app",
     "STOPLINE_DB_USER": "stopline_worker",
     "STOPLINE_DB_AUTH": "iam",
-    "STOPLINE_DB_SSLROOTCERT": "/opt/roots.pem",
     "STOPLINE_INSTALLATION": "prod",
     "STOPLINE_KINDS": "close_conversation, accounting_export",
     "STOPLINE_ROLE_CLOSE_CONVERSATION": "closer",
@@ -30,11 +29,24 @@ def test_a_poller_learns_its_database_kinds_roles_and_name(tmp_path: Path) -> No
     settings = poller_settings(given(tmp_path))
     target = settings.target
     assert (target.host, target.port, target.dbname, target.user) == ("db.example", 5432, "app", "stopline_worker")
-    assert (target.auth, target.region, target.sslrootcert) == ("iam", "eu-central-1", "/opt/roots.pem")
+    assert (target.auth, target.region) == ("iam", "eu-central-1")
     assert target.application_name == "stopline-poller"
     assert settings.kinds == ("close_conversation", "accounting_export")
     assert settings.roles == {"close_conversation": "closer"}
     assert settings.worker == "2026/01/01/[$LATEST]abc"
+
+
+def test_a_database_on_aws_is_verified_by_amazons_roots_unless_others_are_named(tmp_path: Path) -> None:
+    """CO-14: the bundle ships in the layer, so that nothing has to be set for it to be found."""
+    shipped = poller_settings(given(tmp_path)).target.sslrootcert
+    assert shipped is not None
+    assert Path(shipped).name == "aws-rds.pem"
+    assert "BEGIN CERTIFICATE" in Path(shipped).read_text()
+    (tmp_path / "own.pem").touch()
+    own = str(tmp_path / "own.pem")
+    assert poller_settings(given(tmp_path, STOPLINE_DB_SSLROOTCERT=own)).target.sslrootcert == own
+    local = given(tmp_path, STOPLINE_DB_AUTH="none")
+    assert poller_settings(local).target.sslrootcert is None
 
 
 def test_jobs_see_the_environment_without_our_variables_and_credentials(tmp_path: Path) -> None:
@@ -57,6 +69,7 @@ def test_jobs_see_the_environment_without_our_variables_and_credentials(tmp_path
         ("STOPLINE_DB_PORT", None, "must be a port from 1 to 65535"),
         ("STOPLINE_DB_AUTH", "password", "must be none or iam, not 'password'"),
         ("STOPLINE_DB_AUTH", None, "must be none or iam"),
+        ("STOPLINE_DB_SSLROOTCERT", "/no/such/roots.pem", "'/no/such/roots.pem' is not a file"),
         ("AWS_REGION", None, "is required with STOPLINE_DB_AUTH=iam"),
         ("STOPLINE_INSTALLATION", None, "is required and not set"),
         ("STOPLINE_KINDS", None, "is required and not set"),

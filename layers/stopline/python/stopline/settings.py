@@ -14,6 +14,7 @@ from typing import Literal
 
 from stopline.errors import StoplineError
 from stopline.redact import register_secret
+from stopline.store.ca import BUNDLE
 from stopline.store.target import Target
 
 ROLE_PREFIX = "STOPLINE_ROLE_"
@@ -129,7 +130,7 @@ def _target(env: Mapping[str, str], function: str) -> Target:
         user=_text(env, "STOPLINE_DB_USER", f"Give the role that the {function} connects as."),
         auth=auth,
         region=region,
-        sslrootcert=env.get("STOPLINE_DB_SSLROOTCERT") or None,
+        sslrootcert=_root_certificates(env, auth),
         application_name=f"stopline-{function}",
     )
 
@@ -141,6 +142,18 @@ def _auth(env: Mapping[str, str]) -> Literal["none", "iam"]:
     if value == "none":
         return "none"
     raise SettingsError("STOPLINE_DB_AUTH", f"must be none or iam, not {value!r}", "Use iam for Aurora.")
+
+
+def _root_certificates(env: Mapping[str, str], auth: str) -> str | None:
+    """The named file, or with IAM the bundle of Amazon's roots that ships in the layer."""
+    named = env.get("STOPLINE_DB_SSLROOTCERT")
+    if named and not Path(named).is_file():
+        raise SettingsError(
+            "STOPLINE_DB_SSLROOTCERT",
+            f"{named!r} is not a file",
+            "Name a PEM file in the function's package, or unset it for Amazon's roots, which ship in the layer.",
+        )
+    return named or (str(BUNDLE) if auth == "iam" else None)
 
 
 def _port(env: Mapping[str, str]) -> int:

@@ -31,7 +31,7 @@ def connect(target: Target, *, autocommit: bool = True) -> psycopg.Connection:
     except psycopg.Error as error:
         text = clean(str(error) if token is None else str(error).replace(token, "[redacted]"))
         where = f"{target.dbname} at {target.host}:{target.port} as {target.user}"
-    raise InfrastructureError(f"cannot connect to database {where}: {text}")
+    raise InfrastructureError(f"cannot connect to database {where}: {text}{_what_to_do(text, target)}")
 
 
 class Session:
@@ -90,6 +90,18 @@ class Session:
     def _drop(self) -> None:
         self.reconnects += 1
         self.close()
+
+
+def _what_to_do(text: str, target: Target) -> str:
+    """What a refused certificate asks for; an infrastructure error otherwise needs no advice but to look there."""
+    if "certificate verify failed" in text:
+        return (
+            f". Fix: no root in {target.sslrootcert} signed it; name a file that has it in STOPLINE_DB_SSLROOTCERT "
+            "(docs/security.md)"
+        )
+    if "does not match host name" in text:
+        return f". Fix: use the name that the database's certificate was made for, not {target.host}"
+    return ""
 
 
 def _describe(error: psycopg.Error) -> str:
