@@ -36,7 +36,7 @@ guards: $(DEV_STAMP) ## remove one guard at a time from the SQL and show that a 
 	$(PY) -m tests.guards $(ARGS)
 
 lint: $(DEV_STAMP) ## style
-	$(PY) -m ruff check .
+	$(PY) -m ruff check --no-cache .
 	$(PY) -m ruff format --check .
 
 type: $(DEV_STAMP) ## types, strict

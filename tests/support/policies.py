@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
+
 from stopline.policy.parse import parse_policy
 
 POLICY = """
