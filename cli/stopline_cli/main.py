@@ -6,6 +6,7 @@ import psycopg
 import typer
 
 from stopline.errors import StoplineError
+from stopline_cli.commands.adopt import adopt
 from stopline_cli.commands.demo import demo
 from stopline_cli.commands.jobs import jobs
 from stopline_cli.commands.kinds import kinds
@@ -15,7 +16,7 @@ from stopline_cli.commands.show import show
 from stopline_cli.errors import CommandError
 from stopline_cli.output import print_error
 
-COMMANDS = (demo, kinds, jobs, show, migrate, local)
+COMMANDS = (demo, kinds, jobs, show, migrate, adopt, local)
 
 app = typer.Typer(
     name="stopline",

@@ -113,3 +113,11 @@ def test_a_wrong_word_is_answered_with_its_rule_and_no_traceback(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_adopt_says_what_changed_and_repeated_that_it_is_done(stopline: Command, job: int) -> None:
+    words = ("adopt", "--identity", "copy", "--reason", "a restore")
+    assert "this database now belongs to 'copy'" in stopline(*words).stdout
+    assert stopline(*words).stdout == "already done: this database belongs to 'copy'\n"
+    back = answered(stopline("adopt", "--identity", "local", "--reason", "back again", "--json"))
+    assert (back["changed"], back["identity"]) == (True, "local")

@@ -181,6 +181,9 @@ class _Run:
         found = self.conn.execute("select identity from stopline.installation order by number desc limit 1").fetchone()
         if found is not None:
             if found[0] != identity:
+                if not self.dry_run:
+                    noted: LiteralString = "select stopline.foreign_identity(%s, %s)"
+                    self._execute("foreign identity", noted, (identity, self.actor))
                 self.report.warnings.append(
                     f"this database belongs to {found[0]!r}, not to {identity!r}: "
                     "claims are refused until `stopline adopt`"
