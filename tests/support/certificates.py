@@ -52,6 +52,12 @@ def _made(name: str, days: int, host: str | None, issuer: Authority | None) -> A
         .not_valid_before(min(until, datetime.now(UTC)) - timedelta(days=1))
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=host is None, path_length=None), critical=True)
+        # Authorities of one name are told apart by these.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key((issuer.key if issuer else key).public_key()),
+            critical=False,
+        )
     )
     if host is not None:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
