@@ -111,9 +111,33 @@ begin
      where v_errors[i.n] is not null;
   v_todo := array(select i.n from unnest(v_todo) as i(n) where v_errors[i.n] is null order by i.n);
 
-  -- A holder may finish between the refused insert and the look at it: then the item is tried again.
-  while cardinality(v_todo) > 0 and v_pass < 5 loop
+  -- Keys that are held are answered before anything is inserted: a caller that holds new keys should not wait for one
+  -- that is taken anyway. A key that is taken meanwhile, or twice in this batch, is answered in the next pass; one whose
+  -- holder finishes between the refused insert and that look is inserted there.
+  while cardinality(v_todo) > 0 and v_pass < 6 loop
     v_pass := v_pass + 1;
+    v_items := '{}';
+    for v_holder in
+      select i.n::integer as n, h.id, h.state, h.stop_reason,
+             case when h.state in ('abandoned', 'cancelled') then 'held'
+                  when d.payload is distinct from i.payload then 'conflict'
+                  else 'open' end as answer
+        from unnest(p_payloads, p_keys) with ordinality as i(payload, key, n)
+        join stopline.job h on h.kind = k.name and h.key = i.key and h.holds_key
+        left join stopline.job_data d on d.job_id = h.id
+       where i.n = any (v_todo)
+    loop
+      item := v_holder.n;
+      answer := v_holder.answer;
+      job_id := v_holder.id;
+      state := v_holder.state;
+      stop_reason := v_holder.stop_reason;
+      error := null;
+      v_items := v_items || v_holder.n;
+      return next;
+    end loop;
+    v_todo := array(select t.n from unnest(v_todo) as t(n) where t.n <> all (v_items) order by t.n);
+    exit when cardinality(v_todo) = 0;
 
     with wanted as materialized (
       select i.n::integer as n, i.payload, i.key,
@@ -125,7 +149,6 @@ begin
         from unnest(p_payloads, p_keys, p_priorities, p_due_ats, p_deadline_ats, p_max_attempts)
              with ordinality as i(payload, key, priority, due_at, deadline_at, max_attempts, n)
        where i.n = any (v_todo)
-         and not exists (select from stopline.job h where h.kind = k.name and h.key = i.key and h.holds_key)
        order by i.key, i.n
     ), made as (
       insert into stopline.job (id, kind, key, holds_key, priority, max_attempts, due_at, created_at, deadline_at)
@@ -148,28 +171,6 @@ begin
     return query
       select m.n, 'created', m.id, 'pending', null::text, null::text
         from unnest(v_items, v_ids) as m(n, id);
-    v_todo := array(select t.n from unnest(v_todo) as t(n) where t.n <> all (v_items) order by t.n);
-    v_items := '{}';
-
-    for v_holder in
-      select i.n::integer as n, h.id, h.state, h.stop_reason,
-             case when h.state in ('abandoned', 'cancelled') then 'held'
-                  when d.payload is distinct from i.payload then 'conflict'
-                  else 'open' end as answer
-        from unnest(p_payloads, p_keys) with ordinality as i(payload, key, n)
-        join stopline.job h on h.kind = k.name and h.key = i.key and h.holds_key
-        left join stopline.job_data d on d.job_id = h.id
-       where i.n = any (v_todo)
-    loop
-      item := v_holder.n;
-      answer := v_holder.answer;
-      job_id := v_holder.id;
-      state := v_holder.state;
-      stop_reason := v_holder.stop_reason;
-      error := null;
-      v_items := v_items || v_holder.n;
-      return next;
-    end loop;
     v_todo := array(select t.n from unnest(v_todo) as t(n) where t.n <> all (v_items) order by t.n);
   end loop;
 
