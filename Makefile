@@ -2,18 +2,21 @@
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
+CONFIG ?= examples/default.json
 
 VENV := .venv
 PY := $(VENV)/bin/python
 LOCAL_PINS := layers/stopline/requirements.txt cli/requirements-local.txt
-DEV_PINS := $(LOCAL_PINS) requirements-dev.txt
+CDK_PINS := layers/stopline/requirements.txt requirements.txt
+DEV_PINS := $(LOCAL_PINS) requirements.txt requirements-dev.txt
 RUNS_ON := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The name carries the checksum of the pins and the Python version: a change of either installs anew, nothing else does.
 LOCAL_STAMP := $(VENV)/local-$(RUNS_ON)-$(shell cat .ci/setup-venv $(LOCAL_PINS) | cksum | cut -d' ' -f1)
+CDK_STAMP := $(VENV)/cdk-$(RUNS_ON)-$(shell cat .ci/setup-venv $(CDK_PINS) | cksum | cut -d' ' -f1)
 DEV_STAMP := $(VENV)/dev-$(RUNS_ON)-$(shell cat .ci/setup-venv $(DEV_PINS) | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: picture help setup setup-dev demo test test-unit test-sql guards lint type imports bench clean
+.PHONY: picture help setup setup-dev demo synth test test-unit test-sql test-infra guards lint type imports bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -24,13 +27,19 @@ setup-dev: $(DEV_STAMP) ## make .venv with what the tests need too
 demo: $(LOCAL_STAMP) ## run the incident end to end on a local database (ARGS="--json --cap 3")
 	@$(VENV)/bin/stopline demo $(ARGS)
 
-test: lint type imports test-unit test-sql ## everything that CI runs
+synth: $(CDK_STAMP) ## write the CloudFormation templates to cdk.out (CONFIG=examples/nat.json ARGS="-c database.readers=1")
+	$(PY) app.py -c config=$(CONFIG) -o cdk.out $(ARGS)
+
+test: lint type imports test-unit test-sql test-infra ## everything that CI runs
 
 test-unit: $(DEV_STAMP) ## tests without a database
 	$(PY) -m pytest tests/unit -n $(WORKERS) $(ARGS)
 
 test-sql: $(DEV_STAMP) ## tests on a real PostgreSQL (STOPLINE_TEST_PG=/path/to/bin for another one than the wheel's)
 	$(PY) -m pytest tests/sql -n $(WORKERS) $(ARGS)
+
+test-infra: $(DEV_STAMP) ## tests of the synthesized templates
+	$(PY) -m pytest tests/infra -n $(WORKERS) --dist loadfile $(ARGS)
 
 guards: $(DEV_STAMP) ## remove one guard at a time from the SQL and show that a test fails for each
 	$(PY) -m tests.guards $(ARGS)
@@ -40,7 +49,7 @@ lint: $(DEV_STAMP) ## style
 	$(PY) -m ruff format --check .
 
 type: $(DEV_STAMP) ## types, strict
-	$(PY) -m mypy $(wildcard layers/stopline/python cli lambdas tests benchmarks)
+	$(PY) -m mypy $(wildcard layers/stopline/python cli lambdas stacks app.py tests benchmarks)
 
 imports: $(DEV_STAMP) ## which part may import which
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo
@@ -58,6 +67,10 @@ $(LOCAL_STAMP):
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' sh .ci/setup-venv cli/requirements-local.txt
 	@touch $@
 
+$(CDK_STAMP):
+	@PYTHON='$(PYTHON)' VENV='$(VENV)' sh .ci/setup-venv requirements.txt
+	@touch $@
+
 $(DEV_STAMP):
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' sh .ci/setup-venv requirements-dev.txt
-	@touch $@ $(LOCAL_STAMP)
+	@touch $@ $(LOCAL_STAMP) $(CDK_STAMP)

@@ -1,0 +1,104 @@
+"""The database stack: a new Aurora PostgreSQL cluster with its network, or the door to an existing one."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from stacks.config import Config, ExistingDatabase, NewDatabase
+from stacks.connection import DatabaseConnection
+from stacks.constructs.cluster import MASTER, new_cluster
+from stacks.constructs.network import (
+    ISOLATED,
+    add_endpoints,
+    client_group,
+    existing_vpc,
+    new_vpc,
+    subnets_by_egress,
+)
+
+
+class DatabaseStack(Stack):
+    """What lasts: the data, the network, and the security group that names its clients."""
+
+    connection: DatabaseConnection
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config, **kwargs: Any) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            description="Stopline: the database and its network",
+            termination_protection=config.protect,
+            **kwargs,
+        )
+        if isinstance(config.database, NewDatabase):
+            self.connection = self._new(config, config.database)
+        else:
+            self.connection = self._existing(config, config.database)
+        self._outputs()
+
+    def _new(self, config: Config, database: NewDatabase) -> DatabaseConnection:
+        vpc = new_vpc(self, config, database)
+        isolated = ec2.SubnetSelection(subnet_group_name=ISOLATED)
+        client = client_group(self, vpc, config)
+        add_endpoints(self, vpc, isolated, client, config)
+        cluster = new_cluster(self, vpc, isolated, client, config, database)
+        return DatabaseConnection(
+            host=cluster.cluster_endpoint.hostname,
+            port=database.port,
+            name=database.name,
+            resource_id=cluster.cluster_resource_identifier,
+            identity=cluster.cluster_resource_identifier,
+            master=MASTER,
+            vpc=vpc,
+            subnets=isolated,
+            subnets_by_egress=subnets_by_egress(config, isolated),
+            client_security_group=client,
+            writer=cluster,
+            max_connections=database.max_connections,
+            cluster_identifier=cluster.cluster_identifier,
+        )
+
+    def _existing(self, config: Config, database: ExistingDatabase) -> DatabaseConnection:
+        vpc, subnets = existing_vpc(self, database)
+        client = client_group(self, vpc, config)
+        add_endpoints(self, vpc, subnets, client, config)
+        group = ec2.SecurityGroup.from_security_group_id(self, "DatabaseSecurityGroup", database.security_group_id)
+        door = ec2.CfnSecurityGroupIngress(
+            self,
+            "FromFunctions",
+            group_id=group.security_group_id,
+            source_security_group_id=client.security_group_id,
+            ip_protocol="tcp",
+            from_port=database.port,
+            to_port=database.port,
+            description="functions of Stopline",
+        )
+        if not client.allow_all_outbound:
+            client.add_egress_rule(group, ec2.Port.tcp(database.port), "the database")
+        return DatabaseConnection(
+            host=database.endpoint,
+            port=database.port,
+            name=database.name,
+            resource_id=database.resource_id,
+            identity=database.identity,
+            master=database.master,
+            vpc=vpc,
+            subnets=subnets,
+            subnets_by_egress=subnets_by_egress(config, subnets),
+            client_security_group=client,
+            writer=door,
+            max_connections=database.max_connections,
+            cluster_identifier=None,
+        )
+
+    def _outputs(self) -> None:
+        connection = self.connection
+        for name, value, meaning in (
+            ("Endpoint", connection.host, "Where the database answers"),
+            ("DatabaseName", connection.name, "The database inside the cluster"),
+            ("ResourceId", connection.resource_id, "The id in the ARN of rds-db:connect"),
+            ("ClientSecurityGroup", connection.client_security_group.security_group_id, "Who may connect"),
+        ):
+            CfnOutput(self, name, value=value, description=meaning)
