@@ -50,9 +50,9 @@ def test_a_message_that_is_too_long_is_not_sent() -> None:
 def test_the_child_is_told_when_its_supervisor_has_gone() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        os.write(theirs.fileno(), encode({"type": "ok"}))
+        os.write(theirs.fileno(), encode({"type": "ok", "number": 1}))
         channel = Channel(ours)
-        assert channel.ask({"type": "effect"}) == {"type": "ok"}
+        assert channel.ask({"type": "effect"}) == {"type": "ok", "number": 1}
         theirs.shutdown(socket.SHUT_WR)
         with pytest.raises(ProtocolError, match="closed the channel"):
             channel.ask({"type": "effect"})

@@ -42,7 +42,9 @@ def run_attempt(code: KindCode, job: Job, idempotent: bool) -> Ending:
         failure = classify(error, idempotent=idempotent)
         return Ending(failure=_with_reason(failure, error))
     except BaseException as error:
-        return Ending(failure=classify(error, idempotent=idempotent), queue_lost=isinstance(error, InfrastructureError))
+        # Not isinstance: it asks the exception, which may answer with another one.
+        lost = issubclass(type(error), InfrastructureError)
+        return Ending(failure=classify(error, idempotent=idempotent), queue_lost=lost)
     return Ending(result=_text(value))
 
 

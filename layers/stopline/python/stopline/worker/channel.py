@@ -64,20 +64,26 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._inbox = Inbox()
+        self._asked = 0
 
     def tell(self, message: Message) -> None:
         """Sends a message that has no answer."""
         self._socket.sendall(encode(message))
 
     def ask(self, message: Message) -> Message:
-        """Sends a message and waits for its answer. Raises ProtocolError when the supervisor has gone."""
-        self.tell(message)
+        """Sends a message and waits for its answer. Raises ProtocolError when the supervisor has gone.
+
+        Questions are numbered: a signal's exception may have ended the wait for the answer to an earlier one.
+        """
+        self._asked += 1
+        self.tell({**message, "number": self._asked})
         while True:
             data = self._socket.recv(65536)
             if not data:
                 raise ProtocolError("the supervisor closed the channel")
             for answer in self._inbox.feed(data):
-                return answer
+                if answer.get("number") == self._asked:
+                    return answer
 
 
 def _decode(body: bytes) -> Message:

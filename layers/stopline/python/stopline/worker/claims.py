@@ -13,6 +13,7 @@ from stopline.worker.tally import Tally
 
 _TRIES = 5
 _FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 2.0
 
 
 class Claims:
@@ -48,24 +49,41 @@ class Claims:
         try:
             claim = self._store.claim(self._kind, self._worker, self._token, batch, seconds_left, self._installation)
         except InfrastructureError as error:
-            self._unreachable(error)
+            self._unanswered(error)
+            if self._tries >= _TRIES:
+                self.close("unreachable")
             return []
+        except Exception:
+            self._token = None  # the database refused the call, so it claimed nothing
+            raise
         self._token, self._tries = None, 0
         return self._taken(claim)
 
-    def recover(self) -> list[ClaimedJob]:
-        """Jobs of a call that was never answered, once nothing more is to be started: they must be released.
+    @property
+    def unanswered(self) -> bool:
+        """Whether a call may have claimed jobs that nobody knows of."""
+        return self._token is not None
 
-        Repeated with its token and no time left, a claim gives back what it had claimed and claims nothing new.
+    def recover(self, ends: float) -> list[ClaimedJob]:
+        """Jobs of a call that was never answered, once no more are claimed: they must be released.
+
+        Repeated with its token and no time left, a claim gives back what it had claimed and claims nothing new. While
+        the database is away it stays `unanswered` until `ends` (monotonic seconds); then its lease does the rest.
         """
-        token, self._token = self._token, None
-        if token is None:
+        if self._token is None or self.open or time.monotonic() < self.next_try:
             return []
         try:
-            claim = self._store.claim(self._kind, self._worker, token, 1, 0.0, self._installation)
+            claim = self._store.claim(self._kind, self._worker, self._token, 1, 0.0, self._installation)
         except InfrastructureError as error:
-            get_logger().warning("claim_unanswered", kind=self._kind, tries=self._tries + 1, error=str(error))
+            self._unanswered(error)
+            if self.next_try >= ends:
+                self._token = None
+                get_logger().error("claim_lost", kind=self._kind, tries=self._tries)
             return []
+        except Exception:
+            self._token = None
+            raise
+        self._token = None
         self._count(claim)
         return claim.jobs
 
@@ -100,9 +118,7 @@ class Claims:
         )
         self._finisher.fail(row.id, row.fence, failure, None, max(self.lease_ends, time.monotonic() + 30.0))
 
-    def _unreachable(self, error: InfrastructureError) -> None:
+    def _unanswered(self, error: InfrastructureError) -> None:
         self._tries += 1
         get_logger().warning("claim_unanswered", kind=self._kind, tries=self._tries, error=str(error))
-        if self._tries >= _TRIES:
-            self.close("unreachable")
-        self.next_try = time.monotonic() + _FIRST_PAUSE * 2 ** (self._tries - 1)
+        self.next_try = time.monotonic() + min(_FIRST_PAUSE * 2 ** (self._tries - 1), _LONGEST_PAUSE)

@@ -18,9 +18,9 @@ def run_inline(visit: Visit) -> None:
             _run_batch(visit, jobs)
         visit.finisher.drain()
         if not jobs and visit.claims.open:
-            time.sleep(max(visit.claims.next_try - time.monotonic(), 0.0))
-    visit.release_unanswered()
-    visit.finisher.drain()
+            time.sleep(visit.patience)
+    while not visit.settle():
+        time.sleep(visit.patience)
 
 
 def _run_batch(visit: Visit, jobs: list[ClaimedJob]) -> None:

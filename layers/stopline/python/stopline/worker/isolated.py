@@ -10,28 +10,27 @@ _WATCH_SECONDS = 60.0
 
 
 def run_isolated(visit: Visit, supervisor: Supervisor) -> None:
-    """Claims and runs until nothing is due or the time is short. Raises NotForkable once what runs is finished."""
-    unable: NotForkable | None = None
+    """Claims and runs until nothing is due or the time is short. What keeps it from claiming or starting is raised once
+    everything that runs is finished: those attempts are paid for."""
+    failed: Exception | None = None
     with supervisor:
         supervisor.check()
         while True:
+            settled = False
             try:
                 _start(visit, supervisor)
-            except NotForkable as error:
-                unable = error
+                settled = visit.settle()
+            except Exception as error:
+                failed = failed or error
                 visit.claims.close("error")
+            if settled and not visit.claims.open and not supervisor.running:
+                break
             if not supervisor.running:
-                if not visit.claims.open:
-                    visit.release_unanswered()
-                    visit.finisher.flush()
-                    if visit.finisher.idle:
-                        break
-                _pause(visit)
-            for ended in supervisor.wait(_until(visit)):
+                time.sleep(visit.patience)
+            for ended in supervisor.wait(_until(visit, supervisor)):
                 _finish(visit, ended)
-            visit.finisher.flush()
-    if unable is not None:
-        raise unable
+    if failed is not None:
+        raise failed
 
 
 def _start(visit: Visit, supervisor: Supervisor) -> None:
@@ -67,20 +66,7 @@ def _finish(visit: Visit, ended: Ended) -> None:
     visit.finisher.succeed([success], ended.lease_ends, fields)
 
 
-def _until(visit: Visit) -> float:
+def _until(visit: Visit, supervisor: Supervisor) -> float:
     """Seconds after which something else than a child wants attention."""
-    times = [] if visit.finisher.idle else [visit.finisher.next_try]
-    if visit.claims.open:
-        times.append(visit.claims.next_try)
-    now = time.monotonic()
-    ahead = [at - now for at in times if at > now]
-    return min(ahead, default=_WATCH_SECONDS)
-
-
-def _pause(visit: Visit) -> None:
-    """Nothing runs, and the database has to be tried again later."""
-    now = time.monotonic()
-    waits = [] if visit.finisher.idle else [visit.finisher.next_try - now]
-    if visit.claims.open:
-        waits.append(visit.claims.next_try - now)
-    time.sleep(max(min(waits, default=0.0), 0.0))
+    can_claim = visit.claims.open and supervisor.free
+    return visit.patience if can_claim or visit.claims.unanswered or not visit.finisher.idle else _WATCH_SECONDS

@@ -16,11 +16,10 @@ from stopline.states import StopReason
 from stopline.store.connection import connect
 from stopline.store.target import Target
 from stopline.store.worker import ClaimedJob
-from stopline.worker.ledger import Ledger
+from stopline.worker.ledger import MOST_USD, Ledger
 from stopline.worker.wire import ClientShelf, wire_timeouts
 
 _MICRO_USD = Decimal("0.000001")
-_MOST_USD = Decimal(999_999)
 
 
 class StepLimit(Permanent):
@@ -138,7 +137,7 @@ class Job:
                 f"job.cost ignored: usd={_short(usd)} calls={_short(calls)} is not an amount from 0 and a whole number"
             )
             return
-        self._usd = min((Decimal(0) if self._usd is None else self._usd) + amount, _MOST_USD)
+        self._usd = min((Decimal(0) if self._usd is None else self._usd) + amount, MOST_USD)
         self._calls += calls
         self._ledger.report_cost(self._usd, self._calls)
 
@@ -163,7 +162,7 @@ def _amount(usd: object) -> Decimal | None:
         return None
     try:
         amount = Decimal(str(usd))
-        if not amount.is_finite() or not 0 <= amount <= _MOST_USD:
+        if not amount.is_finite() or not 0 <= amount <= MOST_USD:
             return None
         return amount.quantize(_MICRO_USD, rounding=ROUND_UP)
     except (InvalidOperation, ValueError, ArithmeticError):

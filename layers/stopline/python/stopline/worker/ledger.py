@@ -6,6 +6,9 @@ from typing import Protocol
 
 from stopline.store.worker import WorkerStore
 
+MOST_USD = Decimal(999_999)
+"""What one attempt can have cost at most; more is taken for an error."""
+
 
 class Ledger(Protocol):
     """The job's line to the queue. In a child it leads through the supervisor, inline straight to the database."""

@@ -5,7 +5,7 @@ import signal
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from stopline.errors import InfrastructureError, LeaseLost
 from stopline.errortext import clean
@@ -15,7 +15,7 @@ from stopline.states import Outcome, StopReason
 from stopline.store.worker import ClaimedJob
 from stopline.worker.attempt import Ending
 from stopline.worker.channel import Inbox, Message, ProtocolError, encode
-from stopline.worker.ledger import StoreLedger
+from stopline.worker.ledger import MOST_USD, StoreLedger
 from stopline.worker.output import Stream
 
 _CHUNK = 65536
@@ -134,7 +134,7 @@ class Running:
             case "client":
                 self.ledger.used_client(str(message.get("service")))
             case "note":
-                self.ledger.note(str(message.get("text")))
+                self.ledger.note(clean(str(message.get("text"))))
             case _ if self.over:
                 pass  # the child died before it could hear an answer: what it asked for has not begun
             case _:
@@ -161,7 +161,7 @@ class Running:
         except Exception as error:
             answer = {"type": "error", "error": "refused", "text": clean(f"{type(error).__name__}: {error}")}
         try:
-            self.channel.send(encode(answer))
+            self.channel.send(encode({**answer, "number": message.get("number")}))
         except BlockingIOError:
             raise ProtocolError("the child does not read its answers") from None
         except OSError:
@@ -185,15 +185,18 @@ def _reported(message: Message) -> Ending:
             stop_reason=None if reason is None else StopReason(reason),
         )
         return Ending(failure=failure, queue_lost=bool(message["queue_lost"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ProtocolError(f"the attempt's end is not of the form: {type(error).__name__}: {error}") from None
 
 
 def _cost(message: Message) -> tuple[Decimal, int]:
     try:
-        return Decimal(message["usd"]), int(message["calls"])
-    except (KeyError, TypeError, ValueError, InvalidOperation) as error:
+        usd, calls = Decimal(message["usd"]), int(message["calls"])
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ProtocolError(f"a cost is not of the form: {type(error).__name__}") from None
+    if not usd.is_finite() or not 0 <= usd <= MOST_USD:
+        raise ProtocolError(f"a cost is not an amount from 0 to {MOST_USD}")
+    return usd, calls
 
 
 def _crash(error_class: str, error: str) -> Ending:

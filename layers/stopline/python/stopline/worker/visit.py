@@ -14,6 +14,7 @@ from stopline.worker.loading import KindCode
 from stopline.worker.tally import Tally
 
 NOT_STARTED = "not started: the invocation's time was too short for another attempt"
+_UNANSWERED = "not started: the answer to its claim did not come in time"
 
 
 @dataclass(slots=True)
@@ -51,10 +52,18 @@ class Visit:
         self.claims.close()
         return False
 
-    def release_unanswered(self) -> None:
-        """Releases what a claim whose answer was lost may have claimed."""
-        for claimed in self.claims.recover():
-            self.finisher.release(claimed, NOT_STARTED, self.claims.lease_ends)
+    def settle(self) -> bool:
+        """Writes what can be written now; once no more is claimed, also releases what a claim whose answer was lost may
+        have claimed. Returns whether nothing is left; else come back after `patience`."""
+        for claimed in self.claims.recover(self.ends):
+            self.finisher.release(claimed, _UNANSWERED, self.claims.lease_ends)
+        return self.finisher.flush() and not self.claims.unanswered
+
+    @property
+    def patience(self) -> float:
+        """Seconds until a finish or a claim that the database did not answer can be tried again."""
+        at = self.claims.next_try if self.finisher.idle else self.finisher.next_try
+        return max(at - time.monotonic(), 0.0)
 
     def may_start(self, lease_ends: float) -> bool:
         """Whether a claimed job's attempt fits both the invocation and its lease, whose answer may have come late.

@@ -1,0 +1,157 @@
+"""What goes wrong with one claim, one attempt or one row costs the attempts beside it nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stopline_cli.local.functions import FunctionFailed
+from tests.support.database import Database
+from tests.support.losing_proxy import LosingProxy
+from tests.support.real_poller import RealPoller
+
+
+@pytest.fixture
+def poller(db: Database, tmp_path: Path) -> Iterator[RealPoller]:
+    with RealPoller(db, tmp_path) as poller:
+        yield poller
+
+
+def admin_place(db: Database) -> dict[str, object]:
+    target = db.target("postgres")
+    return {"host": target.host, "port": target.port, "dbname": target.dbname, "user": "postgres"}
+
+
+def test_a_claim_that_the_database_refuses_ends_nothing_that_runs_and_fails_the_invocation_afterwards(
+    db: Database, poller: RealPoller
+) -> None:
+    """The attempt beside it was counted and paid for: it is finished, not killed and left claimed."""
+    poller.kind(
+        "work",
+        """
+        import time, psycopg
+
+        def run(job):
+            if job.payload["revoke"]:
+                with psycopg.connect(**job.payload["db"]) as admin:
+                    admin.execute("revoke execute on all functions in schema stopline from stopline_worker")
+                    admin.execute("grant execute on function stopline.succeed to stopline_worker")
+                return "revoked"
+            time.sleep(0.5)
+            return "finished"
+        """,
+        children=2,
+        memory_mb=1024,
+    )
+    place = admin_place(db)
+    slow, _, third = (db.enqueue("work", {"revoke": number == 1, "db": place}).job_id or 0 for number in range(3))
+    with pytest.raises(FunctionFailed, match="PollFailed: kind work: .*permission denied for function claim"):
+        poller.poll()
+    assert (db.job(slow)["state"], db.job(slow)["result"]) == ("succeeded", "finished")
+    assert (db.job(third)["state"], db.job(third)["attempts"]) == ("pending", 0)
+
+
+def test_rows_that_cannot_be_read_do_not_keep_a_free_child_waiting_for_the_one_that_runs(
+    db: Database, poller: RealPoller
+) -> None:
+    poller.kind(
+        "work",
+        """
+        import time
+
+        def run(job):
+            begun = time.time()
+            time.sleep(job.payload)
+            return [begun, time.time()]
+        """,
+        children=2,
+        memory_mb=1024,
+    )
+    slow, bad, worse, last = (db.enqueue("work", seconds).job_id or 0 for seconds in (1, 0, 0, 0))
+    db.admin.execute(
+        "update stopline.job_data set payload = jsonb_build_object('n', repeat('9', 5000)::numeric) "
+        "where job_id in (%s, %s)",
+        [bad, worse],
+    )
+    poller.poll()
+    assert db.job(last)["result"][0] < db.job(slow)["result"][1]
+
+
+def test_a_claim_that_was_committed_and_stays_unanswered_for_seconds_is_released_before_the_invocation_ends(
+    db: Database, poller: RealPoller
+) -> None:
+    """FI-10: its jobs were never started. Left to the lease, they would count as crashed, or uncertain as here."""
+    poller.kind("work", "def run(job): return None", idempotent=False, margin=30)
+    job = db.enqueue("work").job_id or 0
+    with LosingProxy(db.target("stopline_worker"), "stopline.claim", 12) as proxy:
+        line = poller.start(timeout_s=30, STOPLINE_DB_HOST=proxy.target.host).invoke({})
+        assert proxy.lost == 12
+    assert (line["stopped"], line["kinds"]["work"]["released"]) == ("unreachable", 1)
+    assert (db.job(job)["state"], db.job(job)["attempts"]) == ("pending", 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"type":"cost","usd":"1","calls":Infinity}',
+        '{"type":"cost","usd":"NaN","calls":1}',
+        '{"type":"cost","usd":"-5","calls":1}',
+        '{"type":"cost","usd":"1e900","calls":1}',
+        '{"type":"failed","outcome":"transient","error_class":"E","error":"e","stop_reason":null,"queue_lost":false,'
+        f'"retry_after":1{"0" * 400}}}',
+    ],
+)
+def test_numbers_on_the_channel_that_no_handler_could_send_are_a_crash_of_that_attempt_alone(
+    db: Database, poller: RealPoller, message: str
+) -> None:
+    poller.kind(
+        "work",
+        """
+        import struct, time
+
+        def run(job):
+            if not job.payload:
+                time.sleep(0.3)
+                return "untouched"
+            body = job.payload.encode()
+            job._ledger._channel._socket.sendall(struct.pack("!I", len(body)) + body)
+            time.sleep(60)
+        """,
+        children=2,
+        memory_mb=1024,
+    )
+    bad = db.enqueue("work", message).job_id or 0
+    beside = db.enqueue("work", "").job_id or 0
+    poller.poll()
+    assert db.job(beside)["result"] == "untouched"
+    assert (db.job(bad)["last_outcome"], db.job(bad)["last_error_class"]) == ("crashed", "ProtocolError")
+
+
+def test_an_answer_that_a_handler_did_not_wait_for_is_not_taken_for_the_answer_to_its_next_question(
+    db: Database, poller: RealPoller
+) -> None:
+    """A stale "ok" would let job.effect() return before the database has the stamp."""
+    poller.kind(
+        "work",
+        """
+        import signal, psycopg
+
+        def ring(*_):
+            raise TimeoutError
+
+        def run(job):
+            signal.signal(signal.SIGALRM, ring)
+            with psycopg.connect(**job.payload) as holder:
+                holder.execute("select from stopline.job where id = %s for update", [job.id])
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                try:
+                    job.save_checkpoint({"page": 1})
+                except TimeoutError:
+                    pass
+            return next(job.steps())
+        """,
+        max_steps=3,
+    )
+    job = db.enqueue("work", admin_place(db)).job_id or 0
+    poller.poll()
+    assert (db.job(job)["state"], db.job(job)["result"], db.job(job)["steps"]) == ("succeeded", 1, 1)
