@@ -45,7 +45,7 @@ def test_a_claim_that_the_database_refuses_ends_nothing_that_runs_and_fails_the_
     )
     place = admin_place(db)
     slow, _, third = (db.enqueue("work", {"revoke": number == 1, "db": place}).job_id or 0 for number in range(3))
-    with pytest.raises(FunctionFailed, match="PollFailed: kind work: .*permission denied for function claim"):
+    with pytest.raises(FunctionFailed, match=r"PollFailed: kind work: .*permission denied for function claim"):
         poller.poll()
     assert (db.job(slow)["state"], db.job(slow)["result"]) == ("succeeded", "finished")
     assert (db.job(third)["state"], db.job(third)["attempts"]) == ("pending", 0)
