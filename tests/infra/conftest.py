@@ -5,7 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from stopline.policy import Policy, load_policies
+from tests.sql.conftest import db, server
 from tests.support.synth import JOBS_DIR, Synthesis, synthesis
+
+__all__ = ["db", "policies", "server", "synthesized"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,81 @@
+"""Everything that watches: alarms, topics, the dashboard, saved queries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.config import Config
+from stacks.constructs.alarms import Alarms
+from stacks.constructs.dashboard import Dashboard
+from stacks.constructs.topics import AlarmTopics
+from stacks.log_queries import QUERIES, Logs
+from stacks.metric_prices import price_lines
+from stacks.watched import Watched
+from stopline.policy import Policy
+
+
+class MonitoringStack(Stack):
+    """Watches what `jobs` names. Nothing of the other stacks depends on it."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        config: Config,
+        policies: Mapping[str, Policy],
+        jobs: Watched,
+        **stack: Any,
+    ) -> None:
+        super().__init__(scope, id, **stack)
+        kinds = list(policies.values())
+        queues = [queue.queue_name for queue in jobs.dead_letter_queues]
+        self.topics = AlarmTopics(self, "Topics", email=config.alarm_email)
+        self.alarms = Alarms(
+            self,
+            "Alarms",
+            prefix=config.prefix,
+            policies=kinds,
+            topics=self.topics,
+            dead_letter_queues=queues,
+            cluster_identifier=jobs.cluster_identifier,
+            max_connections=config.database.max_connections,
+        )
+        self.dashboard = Dashboard(
+            self,
+            "Dashboard",
+            name=config.prefix,
+            policies=kinds,
+            alarms=self.alarms.of_deployment,
+            functions={word: function.function_name for word, function in jobs.functions.items()},
+            dead_letter_queues=queues,
+            cluster_identifier=jobs.cluster_identifier,
+        )
+        self._save_queries(config.prefix, jobs)
+        self._tell_prices(kinds)
+
+    def _save_queries(self, prefix: str, jobs: Watched) -> None:
+        for query in QUERIES:
+            logs.CfnQueryDefinition(
+                self,
+                f"Query{query.name.replace(' ', '')}",
+                # CloudWatch shows a name with slashes as folders.
+                name=f"{prefix}/{query.name}",
+                query_string=query.text,
+                log_group_names=[function.log_group.log_group_name for function in _whose(query.logs, jobs)],
+            )
+
+    def _tell_prices(self, kinds: list[Policy]) -> None:
+        for number, line in enumerate(price_lines(kinds), start=1):
+            Annotations.of(self).add_info_v2(f"stopline:own-metrics-{number}", line)
+            CfnOutput(self, f"OwnMetrics{number}", value=line)
+
+
+def _whose(whose: Logs, jobs: Watched) -> list[lambda_.Function]:
+    if whose == Logs.POLLERS:
+        return [function for name, function in jobs.functions.items() if name.startswith("poller ")]
+    return [jobs.functions[whose.value]]
