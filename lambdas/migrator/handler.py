@@ -6,10 +6,10 @@ import psycopg
 
 from stopline.errortext import clean
 from stopline.logs import get_logger
+from stopline.migrate.reach import reach
 from stopline.migrate.runner import Report, migrate
 from stopline.policy.parse import load_policies
 from stopline.settings import MigratorSettings, migrator_settings
-from stopline.store.connection import connect
 
 ERROR_BYTES = 1500
 """CloudFormation shows 4,096 bytes of a reason, and the trigger adds its own."""
@@ -41,5 +41,5 @@ def _migrate(settings: MigratorSettings) -> Report:
     policies = load_policies(settings.jobs_dir)
     files = {kind: settings.jobs_dir / kind / "source.sql" for kind in policies}
     sources = {kind: file.read_text(encoding="utf-8") for kind, file in files.items() if file.exists()}
-    with connect(settings.target) as conn:
+    with reach(settings.target) as conn:
         return migrate(conn, settings.sql_dir, policies, sources, identity=settings.installation)

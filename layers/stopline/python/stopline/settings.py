@@ -59,6 +59,14 @@ class MonitorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BootstrapSettings:
+    """What the bootstrap needs: `target` names the database's master."""
+
+    target: Target
+    sql_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
 class MigratorSettings:
     """`installation` is the identity that pollers of this deployment claim with."""
 
@@ -105,6 +113,12 @@ def migrator_settings(environment: Mapping[str, str] | None = None) -> MigratorS
         sql_dir=_folder(env, "STOPLINE_SQL_DIR"),
         jobs_dir=_folder(env, "STOPLINE_JOBS_DIR"),
     )
+
+
+def bootstrap_settings(environment: Mapping[str, str] | None = None) -> BootstrapSettings:
+    """Settings of the bootstrap."""
+    env = _environment(environment)
+    return BootstrapSettings(target=_target(env, "bootstrap"), sql_dir=_folder(env, "STOPLINE_SQL_DIR"))
 
 
 def job_environment(env: Mapping[str, str]) -> Mapping[str, str]:
