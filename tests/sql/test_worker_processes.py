@@ -198,6 +198,7 @@ def test_a_secret_that_a_job_prints_or_dies_with_reaches_neither_log_nor_databas
 
         def run(job):
             print("connecting to postgresql://app:Sup3rSecret@db/x with", job.environment["KEY_NAME"], flush=True)
+            job.cost("password=Sup3rSecret")
             os.write(2, b"password=Sup3rSecret host=db")
             os._exit(1)
         """,
@@ -217,14 +218,16 @@ def test_a_kind_that_starts_a_thread_while_it_is_imported_claims_nothing_and_fai
         "threads",
         """
         import threading
-        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        threading.Thread(target=threading.Event().wait, daemon=True, name="telemetry").start()
 
         def run(job):
             return None
         """,
     )
     job = db.enqueue("threads").job_id or 0
-    with pytest.raises(FunctionFailed, match=r"PollFailed: kind threads: this process has 2 threads"):
+    with pytest.raises(
+        FunctionFailed, match=r"PollFailed: kind threads: this process has 2 threads \(MainThread, telemetry\)"
+    ):
         poller.poll()
     assert (db.job(job)["state"], db.job(job)["attempts"]) == ("pending", 0)
 

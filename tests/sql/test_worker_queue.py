@@ -419,6 +419,29 @@ def test_an_occurrence_of_a_kind_whose_code_is_broken_waits_in_the_queue(db: Dat
     assert states(db) == [("pending", 0, 0)]
 
 
+def test_an_occurrence_that_came_while_the_database_was_away_is_enqueued_in_the_same_invocation(
+    db: Database, poller: RealPoller
+) -> None:
+    """A schedule fires once: no later invocation brings it again."""
+    poller.kind("work", "def run(job): return None")
+    with LosingProxy(db.target("stopline_worker"), "stopline.tick", 4) as proxy:
+        function = poller.start(STOPLINE_DB_HOST=proxy.target.host)
+        line = function.invoke({"enqueue": "work", "scheduled_for": "2026-01-01T00:00:00Z"})
+        assert proxy.lost == 4
+    assert line["kinds"]["work"]["outcomes"] == {"succeeded": 1}
+    assert states(db) == [("succeeded", 1, 1)]
+
+
+def test_an_occurrence_that_could_not_be_enqueued_fails_the_invocation_by_kind_and_time(
+    db: Database, poller: RealPoller, tmp_path: Path
+) -> None:
+    """Then the event is a dead letter and somebody hears of it."""
+    poller.kind("work", "def run(job): return None")
+    function = poller.start(timeout_s=4, STOPLINE_DB_HOST=str(tmp_path))
+    with pytest.raises(FunctionFailed, match=r"PollFailed: kind work: its occurrence of 2026-01-01T00:00:00\+00:00"):
+        function.invoke({"enqueue": "work", "scheduled_for": "2026-01-01T00:00:00Z"})
+
+
 @pytest.mark.parametrize(
     ("event", "rule"),
     [

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from stopline.redact import MARK, redact
 from stopline.settings import SettingsError, migrator_settings, monitor_settings, poller_settings
 
 GOOD = {
@@ -55,6 +56,27 @@ def test_jobs_see_the_environment_without_our_variables_and_credentials(tmp_path
     assert [name for name in environment if name.startswith("STOPLINE_") or name == "AWS_SESSION_TOKEN"] == []
     with pytest.raises(TypeError):
         environment["URL"] = "changed"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("ACCOUNTING_TOKEN", "abc0123456789", True),
+        ("DbPassword", "hunter2hunter2", True),
+        ("STRIPE_API_KEY", "live_0123456789", True),
+        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI0", True),
+        ("ACCOUNTING_URL", "https://accounting.example.com", False),
+        ("USE_TOKEN", "true", False),
+        ("TOKEN_URL", "https://tokens.example.com", False),
+    ],
+)
+def test_values_that_are_secrets_by_their_name_are_taken_out_of_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, secret: bool
+) -> None:
+    monkeypatch.setattr("stopline.redact._registered", set())
+    monkeypatch.setattr("stopline.redact._registered_pattern", None)
+    poller_settings(given(tmp_path, **{name: value}))
+    assert redact(f"it said {value}, twice") == f"it said {MARK if secret else value}, twice"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Captured output: lines as they come, bounded, with the last words kept."""
 
-from stopline.worker.output import LINE_BYTES, OUTPUT_BYTES, TAIL_BYTES, Stream
+from stopline.worker.output import LINE_CHARS, OUTPUT_BYTES, TAIL_BYTES, Stream
 
 
 def test_lines_come_out_one_by_one_without_empty_ones_and_the_last_at_the_close() -> None:
@@ -13,10 +13,46 @@ def test_lines_come_out_one_by_one_without_empty_ones_and_the_last_at_the_close(
     assert lines == ["one", "two", "three"]
 
 
-def test_a_line_without_an_end_is_cut_into_bounded_pieces_at_once() -> None:
+def test_a_long_line_is_passed_on_in_bounded_pieces_that_cut_no_character() -> None:
     lines: list[str] = []
-    Stream(lines.append).feed(b"x" * (3 * LINE_BYTES))
-    assert [len(line) for line in lines] == [LINE_BYTES, LINE_BYTES]
+    stream = Stream(lines.append)
+    stream.feed("ü".encode() * 3 * LINE_CHARS + b"\n")
+    assert lines == ["ü" * LINE_CHARS] * 3
+
+
+def test_a_secret_that_lies_across_two_pieces_of_a_line_is_in_neither() -> None:
+    """CO-10: the line is cleaned before it is cut."""
+    lines: list[str] = []
+    stream = Stream(lines.append)
+    stream.feed(b"x" * (LINE_CHARS - 6) + b" password=")
+    stream.feed(b"Sup3rSecret")
+    stream.close()
+    assert "".join(lines) == "x" * (LINE_CHARS - 6) + " password=[redacted]"
+
+
+def test_a_key_that_is_printed_over_several_lines_is_in_none() -> None:
+    lines: list[str] = []
+    stream = Stream(lines.append)
+    stream.feed(
+        b"before\n-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n-----END RSA PRIVATE KEY-----\nafter\n"
+    )
+    assert lines == ["before", "[redacted]", "after"]
+
+
+def test_the_last_words_of_a_stream_of_any_length_are_kept() -> None:
+    for length in (10, TAIL_BYTES, TAIL_BYTES + 1, 2 * TAIL_BYTES, 3 * TAIL_BYTES):
+        stream = Stream(lambda line: None)
+        stream.feed(b"y" * length + b" the last words")
+        assert stream.tail.endswith("y the last words")
+        assert len(stream.tail) >= min(length, TAIL_BYTES)
+
+
+def test_a_secret_at_the_beginning_of_the_last_words_is_not_kept_in_part() -> None:
+    """CO-10: what stands before the kept bytes may be what told that they are a password."""
+    stream = Stream(lambda line: None)
+    stream.feed(b"password=" + b"Sup3rSecret" * 300 + b" " + b"y" * TAIL_BYTES)
+    assert "Sup3rSecret" not in stream.tail
+    assert stream.tail.endswith("yyy")
 
 
 def test_what_is_beyond_the_bound_is_counted_and_its_end_is_kept() -> None:

@@ -19,6 +19,10 @@ from stopline.store.target import Target
 
 ROLE_PREFIX = "STOPLINE_ROLE_"
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_SECRET_NAME = re.compile(
+    r"(?:token|secret|password|passwd|passphrase|(?:api|access|private|signing)_?key)$", re.IGNORECASE
+)
+_SHORTEST_SECRET = 8
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 
 
@@ -79,8 +83,9 @@ class MigratorSettings:
 def poller_settings(environment: Mapping[str, str] | None = None) -> PollerSettings:
     """Settings of a poller, from the process environment unless another is given."""
     env = _environment(environment)
-    for name in _CREDENTIALS & env.keys():
-        register_secret(env[name])
+    for name, value in env.items():
+        if name in _CREDENTIALS or (_SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET):
+            register_secret(value)
     kinds = _kinds(env)
     return PollerSettings(
         target=_target(env, "poller"),

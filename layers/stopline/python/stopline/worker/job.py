@@ -130,7 +130,7 @@ class Job:
         self.checkpoint = decode(text)
 
     def cost(self, usd: Decimal | float | int | str, calls: int = 1) -> None:
-        """Adds to what this attempt has cost, in USD. Never raises: a value that is no amount is noted in the log."""
+        """Adds to what this attempt has cost, in USD. A value that is no amount is noted in the log, not raised."""
         amount = _amount(usd)
         if amount is None or not _is_count(calls):
             self._ledger.note(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
 
+from stopline.errortext import clean
 from stopline.store.worker import WorkerStore
 
 MOST_USD = Decimal(999_999)
@@ -70,4 +71,4 @@ class StoreLedger:
 
     def note(self, text: str) -> None:
         if len(self.notes) < 20:
-            self.notes.append(text)
+            self.notes.append(clean(text))

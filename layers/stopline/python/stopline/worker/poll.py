@@ -1,7 +1,7 @@
 """One invocation of a poller: for each of its kinds a tick, then claim, run and finish until nothing is due.
 
 What goes wrong with one kind stops only that kind. A database that is away ends the invocation quietly: nothing was
-charged, and the next one comes within a minute.
+charged, and the next one comes within a minute. Only an occurrence of a schedule comes once: it is waited for.
 """
 
 import random
@@ -18,7 +18,8 @@ from stopline.payload import check_time
 from stopline.settings import PollerSettings
 from stopline.states import ClaimStatus
 from stopline.store.connection import Session
-from stopline.store.worker import RunSettings, WorkerStore
+from stopline.store.target import CONNECT_TIMEOUT_SECONDS
+from stopline.store.worker import RunSettings, Tick, WorkerStore
 from stopline.worker import processes
 from stopline.worker.claims import Claims
 from stopline.worker.finishing import Finisher
@@ -32,10 +33,15 @@ from stopline.worker.visit import Visit
 from stopline.worker.wire import ClientShelf
 
 _LEAVE = frozenset({ClaimStatus.FULL, ClaimStatus.PAUSED, ClaimStatus.BUDGET, ClaimStatus.FOREIGN, ClaimStatus.EMPTY})
+_OCCURRENCE_PAUSE = 1.0
 
 
 class PollFailed(StoplineError):
     """A kind of this poller cannot work. Raised after the others have been served; names each kind and its cause."""
+
+
+class OccurrenceLost(StoplineError):
+    """The database was away for the whole invocation that a schedule started. No other will bring its occurrence."""
 
 
 class Poller:
@@ -97,11 +103,11 @@ class Poller:
         try:
             code = load_kind(self._settings.jobs_dir, kind)
         except StoplineError:
-            # A schedule fires once: the occurrence waits in the queue for code that works.
+            # The occurrence waits in the queue for code that works.
             if scheduled_for is not None:
-                self._store.tick(kind, scheduled_for)
+                self._tick(kind, scheduled_for, ends)
             raise
-        tick = self._store.tick(kind, scheduled_for)
+        tick = self._tick(kind, scheduled_for, ends)
         tally.status, tally.tick, tally.note = str(tick.status), tick.counts, tick.note
         if tick.note is not None:
             get_logger().error("source_note", kind=kind, note=tick.note)
@@ -112,6 +118,22 @@ class Poller:
             run_inline(visit)
         else:
             run_isolated(visit, Supervisor(code, tick.run, self._store, visit.tools, self.session.fileno))
+
+    def _tick(self, kind: str, scheduled_for: datetime | None, ends: float) -> Tick:
+        """Ticks. A schedule fires once, so an occurrence is tried again while there is time. Raises OccurrenceLost."""
+        while True:
+            try:
+                return self._store.tick(kind, scheduled_for)
+            except InfrastructureError as error:
+                if scheduled_for is None:
+                    raise
+                if time.monotonic() + _OCCURRENCE_PAUSE + CONNECT_TIMEOUT_SECONDS > ends:
+                    raise OccurrenceLost(
+                        f"kind {kind}: its occurrence of {scheduled_for.isoformat()} was not enqueued: {error}. "
+                        "Invoke the poller again with the same event; a second time does no harm"
+                    ) from error
+                get_logger().warning("occurrence_waits", kind=kind, error=str(error))
+            time.sleep(_OCCURRENCE_PAUSE)
 
     def _open(self, code: KindCode, run: RunSettings, tally: Tally, ends: float, request_id: str) -> Visit:
         settings = self._settings

@@ -134,7 +134,7 @@ class Running:
             case "client":
                 self.ledger.used_client(str(message.get("service")))
             case "note":
-                self.ledger.note(clean(str(message.get("text"))))
+                self.ledger.note(str(message.get("text")))
             case _ if self.over:
                 pass  # the child died before it could hear an answer: what it asked for has not begun
             case _:

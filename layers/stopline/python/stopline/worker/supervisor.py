@@ -9,6 +9,7 @@ import os
 import selectors
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,8 +154,10 @@ class Supervisor:
         threads = processes.threads()
         if threads != 1:
             raise NotForkable(
-                f"kind {self._code.kind}: this process has {threads} threads and may only fork with one. "
-                'Start no thread while handler.py is imported (inside run(job) is fine), or set isolation = "inline"'
+                f"kind {self._code.kind}: this process has {threads} threads "
+                f"({', '.join(thread.name for thread in threading.enumerate())}) and may only fork with one. "
+                "Start no thread while a handler.py of this poller is imported (inside run(job) is fine), "
+                'or set isolation = "inline"'
             )
 
     def _watch(self, running: Running) -> None:
