@@ -15,6 +15,7 @@ from stacks.connection import DatabaseConnection
 from stacks.constructs.functions import stopline_function
 from stacks.constructs.roles import access_statements
 from stacks.constructs.schedules import Schedules
+from stacks.constructs.triggers import DatabaseSetup
 from stacks.pollers import PollerPlan, plan_pollers
 from stacks.watched import Watched
 from stopline.policy import Policy
@@ -54,8 +55,10 @@ class JobsStack(Stack):
         self._schedules = Schedules(self, "Schedules")
         functions = {f"poller {poller.name}": self._poller(poller) for poller in pollers}
         functions |= {name: self._system(name) for name in SYSTEM_FUNCTIONS}
+        setup = DatabaseSetup(self, "Setup", config=config, database=database, kinds=sorted(policies))
+        setup.before(*functions.values(), *self._schedules.entries)
         self.watched = Watched(
-            functions=functions,
+            functions={**functions, "migrator": setup.migrator},
             dead_letter_queues=(self._schedules.queue,),
             schedule_group=self._schedules.group.ref,
             cluster_identifier=database.cluster_identifier,

@@ -9,6 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from stacks.constructs.acknowledged import acknowledge
+from stacks.constructs.acknowledged import acknowledge
 from stopline.policy import Policy
 
 NETWORK_ACTIONS = (
@@ -30,7 +32,7 @@ def function_role(
     scope: Construct, id: str, *, log_group: logs.LogGroup, statements: Sequence[iam.PolicyStatement]
 ) -> iam.Role:
     """A role for one function. Its rights are all in the one inline policy, created and deleted with it."""
-    return iam.Role(
+    role = iam.Role(
         scope,
         id,
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
@@ -38,6 +40,13 @@ def function_role(
             "own": iam.PolicyDocument(statements=[_logs(log_group), *_network(Stack.of(scope)), *statements])
         },
     )
+    reason = "Lambda makes the function's network interface with them, before there is one; the code is denied them."
+    acknowledge(role, "AwsSolutions-IAM5[Resource::*]", reason)
+    for statement in statements:
+        for resource in _in_every_region(statement):
+            reason = "A geographic inference profile routes to Regions of its own choice; granted through it only."
+            acknowledge(role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
+    return role
 
 
 def connect(stack: Stack, resource_id: str, roles: Iterable[str]) -> iam.PolicyStatement:
@@ -98,12 +107,18 @@ def _profile_arn(stack: Stack, profile: str) -> str:
 
 
 def _routed_models(stack: Stack, profile: str) -> list[str]:
-    """The foundation models that a profile may route to. A global one also has an ARN without a Region. The ARN of an
-    application's own profile does not tell its model."""
+    """The foundation models that a profile may route to: of a global one the model here and the one without a Region,
+    of another the model in any Region. The ARN of an application's own profile does not tell its model."""
     name = profile.rsplit("/", 1)[-1]
     model = _PROFILE.sub("", name, count=1) if _PROFILE.match(name) else "*"
-    anywhere = f"arn:{stack.partition}:bedrock:*::foundation-model/{model}"
-    return [anywhere, f"arn:{stack.partition}:bedrock:::foundation-model/{model}"] if "global." in name else [anywhere]
+    regions = (stack.region, "") if name.startswith("global.") else ("*",)
+    return [f"arn:{stack.partition}:bedrock:{region}::foundation-model/{model}" for region in regions]
+
+
+def _in_every_region(statement: iam.PolicyStatement) -> list[str]:
+    """The statement's models in every Region, as cdk-nag writes their ARNs."""
+    texts = [re.sub(r"^arn:\$\{[^}]*\}", "arn:<AWS::Partition>", resource) for resource in statement.resources]
+    return [text for text in texts if ":bedrock:*:" in text]
 
 
 def _resource_kind(arn: str) -> str:

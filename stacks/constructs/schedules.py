@@ -13,6 +13,8 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.constructs.acknowledged import acknowledge
+from stacks.constructs.acknowledged import acknowledge
 from stacks.constructs.functions import MAX_EVENT_AGE
 
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
@@ -20,10 +22,11 @@ SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
 class Schedules(Construct):
-    """Schedules of this deployment. `queue` holds events that could not be handed to their function."""
+    """Schedules of this deployment, each in `entries`. `queue` holds events that could not be handed over."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
+        self.entries: list[scheduler.CfnSchedule] = []
         stack = Stack.of(self)
         self.group = scheduler.CfnScheduleGroup(self, "Group", name=stack.stack_name)
         self.queue = sqs.Queue(
@@ -33,6 +36,9 @@ class Schedules(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             retention_period=Duration.days(14),
             removal_policy=RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            self.queue, "AwsSolutions-SQS3", "It is the schedules' dead-letter queue; cdk-nag knows SQS's own only."
         )
         self._invoke = iam.PolicyStatement(sid="Invoke", actions=["lambda:InvokeFunction"])
         self.role = iam.Role(
@@ -55,24 +61,22 @@ class Schedules(Construct):
             },
         )
 
-    def every(self, id: str, function: lambda_.Function, interval: timedelta) -> scheduler.CfnSchedule:
+    def every(self, id: str, function: lambda_.Function, interval: timedelta) -> None:
         """Start `function` with an empty event every `interval`, which is whole minutes."""
-        return self._schedule(id, function, rate(interval), None, {})
+        self._schedule(id, function, rate(interval), None, {})
 
-    def occurrence(
-        self, id: str, function: lambda_.Function, kind: str, expression: str, timezone: str
-    ) -> scheduler.CfnSchedule:
+    def occurrence(self, id: str, function: lambda_.Function, kind: str, expression: str, timezone: str) -> None:
         """Let the poller `function` enqueue a job of a periodic kind, keyed by the time that it was scheduled for."""
         event = {"enqueue": kind, "scheduled_for": SCHEDULED_TIME}
         zone = timezone if expression.startswith("cron") else None
-        return self._schedule(id, function, expression, zone, event)
+        self._schedule(id, function, expression, zone, event)
 
     def _schedule(
         self, id: str, function: lambda_.Function, expression: str, timezone: str | None, event: dict[str, str]
-    ) -> scheduler.CfnSchedule:
+    ) -> None:
         if function.function_arn not in self._invoke.resources:
             self._invoke.add_resources(function.function_arn)
-        return scheduler.CfnSchedule(
+        schedule = scheduler.CfnSchedule(
             self,
             id,
             group_name=self.group.ref,
@@ -90,6 +94,7 @@ class Schedules(Construct):
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self.queue.queue_arn),
             ),
         )
+        self.entries.append(schedule)
 
 
 def rate(interval: timedelta) -> str:
