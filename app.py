@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
-from stacks.app import build_app
+from stacks.app import build
 from stacks.config import ROOT
 from stopline.errors import StoplineError
 
@@ -18,9 +19,12 @@ def main() -> None:
     arguments = parser.parse_args()
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     try:
-        build_app(context | dict(arguments.context), arguments.output).synth()
+        deployment = build(context | dict(arguments.context), arguments.output)
     except StoplineError as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from None
+    deployment.app.synth()
+    # On the error stream: the CDK command line prints templates on the other.
+    sys.stderr.write("".join(f"  {line}\n" for line in deployment.arithmetic))
 
 
 def _pair(text: str) -> tuple[str, str]:
