@@ -1,7 +1,8 @@
 """The monitoring stack alone, over stand-ins of the functions that it watches: a second instead of a whole synth."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -39,6 +40,16 @@ class Watching:
         return [Alarm.from_template(each, extra) for each in self.resources("AWS::CloudWatch::Alarm").values()]
 
     @property
+    def widgets(self) -> list[dict[str, Any]]:
+        """The widgets of the dashboard; what CloudFormation fills in stands as <token>."""
+        (dashboard,) = self.resources("AWS::CloudWatch::Dashboard").values()
+        body = dashboard["DashboardBody"]
+        parts = body["Fn::Join"][1] if isinstance(body, dict) else [body]
+        found = json.loads("".join(part if isinstance(part, str) else "<token>" for part in parts))["widgets"]
+        assert isinstance(found, list)
+        return found
+
+    @property
     def paging_rule(self) -> str:
         """The rule of the one composite alarm."""
         (composite,) = self.resources("AWS::CloudWatch::CompositeAlarm").values()
@@ -59,6 +70,11 @@ def watch(policies: Mapping[str, Policy], *, cluster: bool = True, **context: An
     stack = MonitoringStack(app, f"{config.prefix}Monitoring", config=config, policies=policies, jobs=watched)
     artifact = app.synth().get_stack_artifact(stack.artifact_id)
     return Watching(artifact.template, [str(message.entry.data) for message in artifact.messages])
+
+
+def with_own_metrics(policies: Mapping[str, Policy]) -> dict[str, Policy]:
+    """The same kinds, asking for metrics of their own."""
+    return {name: replace(policy, alarms=replace(policy.alarms, own_metrics=True)) for name, policy in policies.items()}
 
 
 def _stand_ins(scope: Construct, policies: Mapping[str, Policy], *, cluster: bool) -> Watched:

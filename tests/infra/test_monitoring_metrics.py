@@ -1,0 +1,102 @@
+"""Every metric that an alarm or a widget names is one that is really sent, with exactly its dimensions."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.metric_prices import KIND_METRICS
+from stopline.policy import Policy
+from tests.infra.cloudwatch_rules import MetricKey, metric_key
+from tests.infra.emitted import metrics_of, monitor_lines, poller_lines
+from tests.infra.watching import Watching, shipped, watch, with_own_metrics
+from tests.support.database import Database
+
+ONE_ATTEMPT = "def run(job):\n    return None\n"
+
+SENT_BY_AWS: dict[tuple[str, str], set[str]] = {
+    ("AWS/Lambda", "Duration"): {"FunctionName"},
+    ("AWS/Lambda", "Errors"): {"FunctionName"},
+    ("AWS/Lambda", "Throttles"): {"FunctionName"},
+    ("AWS/RDS", "CPUUtilization"): {"DBClusterIdentifier", "Role"},
+    ("AWS/RDS", "DatabaseConnections"): {"DBClusterIdentifier", "Role"},
+    ("AWS/RDS", "ServerlessDatabaseCapacity"): {"DBClusterIdentifier"},
+    ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): {"QueueName"},
+}
+"""Metrics that AWS itself sends, with the names of the dimensions under which it does."""
+
+
+def orphans(used: Iterable[MetricKey], emitted: Iterable[MetricKey]) -> set[MetricKey]:
+    """Those of `used` that nobody sends."""
+    sent = set(emitted)
+    return {
+        key for key in used if key not in sent and SENT_BY_AWS.get(key[:2]) != {dimension for dimension, _ in key[2]}
+    }
+
+
+def alarm_metrics(watching: Watching) -> set[MetricKey]:
+    return {metric_key(alarm) for alarm in watching.resources("AWS::CloudWatch::Alarm").values()}
+
+
+def widget_metrics(watching: Watching) -> set[MetricKey]:
+    return {key for widget in watching.widgets for key in _metrics_of_widget(widget)}
+
+
+def _metrics_of_widget(widget: dict[str, Any]) -> Iterator[MetricKey]:
+    for line in widget["properties"].get("metrics", ()):
+        namespace, name, *rest = [part for part in line if isinstance(part, str)]
+        yield namespace, name, frozenset(zip(rest[::2], rest[1::2], strict=True))
+
+
+@pytest.fixture
+def emitted(db: Database, tmp_path: Path) -> set[MetricKey]:
+    """What an empty deployment's monitor and an idle poller send."""
+    sent = metrics_of(monitor_lines(db))
+    zeros = {key[1]: values for key, values in sent.items() if key[1] not in ("Heartbeat", "OldestTransactionAge")}
+    assert all(values == [0.0] for values in zeros.values())
+    return {*sent, *metrics_of(poller_lines(db, tmp_path, ONE_ATTEMPT))}
+
+
+def test_every_alarm_names_a_metric_that_an_all_zero_run_sends(emitted: set[MetricKey]) -> None:
+    """AL-01: namespace, name and the exact set of dimensions, also when there is nothing to count."""
+    assert orphans(alarm_metrics(shipped()), emitted) == set()
+
+
+def test_every_widget_names_a_metric_that_an_all_zero_run_sends(emitted: set[MetricKey]) -> None:
+    """AL-01"""
+    shown = widget_metrics(shipped())
+    assert len(shown) > 20
+    assert orphans(shown, emitted) == set()
+
+
+def test_every_total_that_the_monitor_sends_is_on_the_dashboard_or_alarmed(emitted: set[MetricKey]) -> None:
+    """A number that nobody can see is paid for in vain."""
+    assert emitted - widget_metrics(shipped()) - alarm_metrics(shipped()) == set()
+
+
+def test_an_orphan_is_found(emitted: set[MetricKey]) -> None:
+    """AL-01: another name, a dimension more, a dimension less, another service; also for AWS's own."""
+    service = frozenset({("service", "stopline")})
+    wrong: set[MetricKey] = {
+        ("Stopline", "Stucks", service),
+        ("Stopline", "Stuck", frozenset()),
+        ("Stopline", "Stuck", service | {("kind", "work")}),
+        ("Stopline", "Stuck", frozenset({("service", "service_undefined")})),
+        ("AWS/RDS", "CPUUtilization", frozenset({("DBInstanceIdentifier", "x")})),
+        ("AWS/Lambda", "Error", frozenset({("FunctionName", "x")})),
+    }
+    right: set[MetricKey] = {("Stopline", "Stuck", service)}
+    assert orphans(wrong | right, emitted) == wrong
+
+
+def test_a_kinds_own_alarms_name_metrics_that_an_idle_kind_sends(db: Database, policies: dict[str, Policy]) -> None:
+    """AL-01 for kinds with own_metrics; and the number that the price is made of."""
+    for name in policies:
+        db.policy(name, own_metrics=True)
+    sent = metrics_of(monitor_lines(db))
+    used = alarm_metrics(watch(with_own_metrics(policies)))
+    assert {key for key in used if dict(key[2]).get("kind")}
+    assert orphans(used, sent) == set()
+    for name in policies:
+        assert len([key for key in sent if ("kind", name) in key[2]]) == KIND_METRICS
