@@ -48,7 +48,8 @@ grant execute on function
   stopline.reasons(text, timestamptz),
   stopline.list_jobs(text, text, integer),
   stopline.show_job(bigint),
-  stopline.list_kinds()
+  stopline.list_kinds(),
+  stopline.doctor()
   to stopline_operator;
 
 grant select on stopline.support_job, stopline.support_attempt, stopline.support_event to stopline_support;

@@ -25,7 +25,7 @@ MAY_CALL = {
     },
     "stopline_sweeper": {"sweep", "purge"},
     "stopline_monitor": {"health", "reasons"},
-    "stopline_operator": {"health", "reasons", "list_jobs", "show_job", "list_kinds"},
+    "stopline_operator": {"health", "reasons", "list_jobs", "show_job", "list_kinds", "doctor"},
     "stopline_support": set(),
     "stopline_source": {"holds_key"},
 }

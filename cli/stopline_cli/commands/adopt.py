@@ -29,13 +29,6 @@ def adopt(
     with server, connect(server, DATABASE, OWNER) as owner:
         adoption = adopt_database(owner, identity, local_actor(), reason)
     if as_json:
-        print_json(
-            {
-                "changed": adoption.changed,
-                "identity": adoption.identity,
-                "installation": adoption.installation,
-                "first_job": adoption.first_job,
-            }
-        )
+        print_json(adoption.to_row())
         return
     print_lines([adoption.line])

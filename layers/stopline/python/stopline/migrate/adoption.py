@@ -1,6 +1,7 @@
 """Says which deployment a database belongs to from now on: for a copy that was restored from a backup."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import psycopg
 
@@ -16,6 +17,10 @@ class Adoption:
     identity: str
     installation: str
     first_job: int
+
+    def to_row(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return asdict(self)
 
     @property
     def line(self) -> str:

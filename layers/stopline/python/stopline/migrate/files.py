@@ -51,6 +51,10 @@ class SqlFiles:
         """The engine files in the order in which they are applied, with the movable clock last if it is wanted."""
         return [*self.engine, *([("local/clock.sql", self.local_clock)] if local_clock else [])]
 
+    def engine_digest(self, *, local_clock: bool) -> str:
+        """The checksum under which those files are recorded."""
+        return checksum("\n".join(f"{name}\n{text}" for name, text in self.engine_texts(local_clock=local_clock)))
+
 
 def read_sql_files(sql_dir: Path) -> SqlFiles:
     """Read and check `sql_dir`. Raises SqlFileError naming the file and the rule that it breaks."""

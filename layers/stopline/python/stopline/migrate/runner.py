@@ -155,7 +155,7 @@ class _Run:
 
     def _engine(self, applied: dict[str, ledger.Applied]) -> None:
         texts = self.files.engine_texts(local_clock=self.local_clock)
-        digest = checksum("\n".join(f"{name}\n{text}" for name, text in texts))
+        digest = self.files.engine_digest(local_clock=self.local_clock)
         line = applied.get("engine")
         if line is not None and line.checksum == digest:
             return
