@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from aws_cdk import Duration, RemovalPolicy, SecretValue
+from aws_cdk import Duration, ReferenceStrength, RemovalPolicy, SecretValue
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from constructs import Construct
@@ -60,6 +60,9 @@ def new_cluster(
         deletion_protection=config.protect,
         removal_policy=RemovalPolicy.SNAPSHOT,
     )
+    # A change that would replace the cluster by an empty one (its name, its network) is refused by CloudFormation while
+    # the functions import what it exports. With weak references it would go through.
+    cluster.apply_cross_stack_reference_strength(ReferenceStrength.STRONG)
     resource = cast(rds.CfnDBCluster, cluster.node.default_child)
     resource.add_property_override("MasterUserAuthenticationType", "iam-db-auth")
     resource.add_property_deletion_override("MasterUserPassword")

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 
+from aws_cdk import ReferenceStrength
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -71,14 +72,16 @@ def subnets_by_egress(config: Config, isolated: ec2.SubnetSelection) -> Mapping[
 
 def client_group(scope: Construct, vpc: ec2.IVpc, config: Config) -> ec2.SecurityGroup:
     """The one security group of all functions: it names who may reach the database."""
-    open_out = config.egress in ("nat", "existing")
-    return ec2.SecurityGroup(
+    group = ec2.SecurityGroup(
         scope,
         "Clients",
         vpc=vpc,
-        allow_all_outbound=open_out,
-        description="Functions of Stopline, which may connect to the database" + (" and out" if open_out else ""),
+        allow_all_outbound=config.egress in ("nat", "existing"),
+        # Always the same: another description is another group.
+        description="Functions of Stopline, which may connect to the database",
     )
+    group.apply_cross_stack_reference_strength(ReferenceStrength.STRONG)
+    return group
 
 
 def add_endpoints(
