@@ -1,11 +1,13 @@
 """What goes wrong with one claim, one attempt or one row costs the attempts beside it nothing."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from stopline_cli.local.functions import FunctionFailed
+from tests.support.blocking import in_background
 from tests.support.database import Database
 from tests.support.losing_proxy import LosingProxy
 from tests.support.real_poller import RealPoller
@@ -15,6 +17,13 @@ from tests.support.real_poller import RealPoller
 def poller(db: Database, tmp_path: Path) -> Iterator[RealPoller]:
     with RealPoller(db, tmp_path) as poller:
         yield poller
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < give_up, f"not within 5 s: {what}"
+        time.sleep(0.005)
 
 
 def admin_place(db: Database) -> dict[str, object]:
@@ -49,6 +58,37 @@ def test_a_claim_that_the_database_refuses_ends_nothing_that_runs_and_fails_the_
         poller.poll()
     assert (db.job(slow)["state"], db.job(slow)["result"]) == ("succeeded", "finished")
     assert (db.job(third)["state"], db.job(third)["attempts"]) == ("pending", 0)
+
+
+@pytest.mark.parametrize("function", ["succeed", "fail"])
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_finish_that_the_database_cannot_take_just_now_is_repeated_and_nothing_is_claimed_meanwhile(
+    db: Database, poller: RealPoller, isolation: str, function: str
+) -> None:
+    """The work is done: a right that a deploy takes and gives back must not have it done again."""
+    poller.kind(
+        "work",
+        """
+        import psycopg
+
+        def run(job):
+            if "db" in job.payload:
+                with psycopg.connect(**job.payload["db"]) as admin:
+                    admin.execute("revoke execute on function stopline.succeed, stopline.fail from stopline_worker")
+            if job.payload["function"] == "fail":
+                raise RuntimeError("broken")
+        """,
+        isolation=isolation,
+    )
+    first = db.enqueue("work", {"function": function, "db": admin_place(db)}).job_id or 0
+    second = db.enqueue("work", {"function": function}).job_id or 0
+    with in_background(poller.poll) as invocation:
+        until(lambda: bool(poller.events("finish_waits")), "the finish is refused")
+        assert db.job(second)["fence"] == 0
+        db.admin.execute("grant execute on function stopline.succeed, stopline.fail to stopline_worker")
+    assert invocation.result()["kinds"]["work"].get("lost") is None
+    outcome = "succeeded" if function == "succeed" else "transient"
+    assert [attempt["outcome"] for job in (first, second) for attempt in db.attempts(job)] == [outcome, outcome]
 
 
 def test_rows_that_cannot_be_read_do_not_keep_a_free_child_waiting_for_the_one_that_runs(

@@ -37,6 +37,14 @@ def is_infrastructure(error: BaseException) -> bool:
     return state[:2] in _INFRASTRUCTURE_CLASSES or state in _INFRASTRUCTURE_STATES
 
 
+def may_pass(error: BaseException) -> bool:
+    """Whether the server failed at the call for a reason that is not in its values, so that the same call may succeed
+    later: a right or a function that is missing in the middle of a deploy, an internal error."""
+    if not isinstance(error, psycopg.Error) or error.sqlstate is None:
+        return False
+    return not isinstance(error, (psycopg.DataError, psycopg.IntegrityError))
+
+
 def engine_error(error: psycopg.Error) -> StoplineError | None:
     """The engine's own refusals (SQLSTATE SL0xx) as exceptions; None for every other error."""
     message = error.diag.message_primary or str(error)

@@ -1,7 +1,7 @@
 """Writes down how attempts ended.
 
-A finish that cannot be written for want of a database is repeated with its fence until its lease ends or the
-invocation's time is spent; it never turns into the job's failure.
+A finish that cannot be written for want of a database, or of a right in it, is repeated with its fence until its lease
+ends or the invocation's time is spent; it never turns into the job's failure.
 """
 
 import time
@@ -17,6 +17,7 @@ from stopline.errortext import describe
 from stopline.failure import Failure
 from stopline.logs import get_logger
 from stopline.states import Outcome
+from stopline.store.faults import may_pass
 from stopline.store.worker import ClaimedJob, Finish, Success, WorkerStore
 from stopline.worker.tally import Tally
 
@@ -109,7 +110,11 @@ class Finisher:
             except InfrastructureError as error:
                 self._come_back(entry, error)
             except Exception as error:
-                self._refused(entry, error)
+                if may_pass(error):
+                    get_logger().error("finish_waits", kind=self._kind, outcome=entry.outcome, error=describe(error)[1])
+                    self._come_back(entry, error)
+                else:
+                    self._refused(entry, error)
             else:
                 self._pause = 0.0
                 self._written(entry, finishes)
@@ -139,7 +144,7 @@ class Finisher:
             fields=fields,
         )
 
-    def _come_back(self, entry: _Entry, error: InfrastructureError) -> None:
+    def _come_back(self, entry: _Entry, error: Exception) -> None:
         now = time.monotonic()
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if self._pause else _FIRST_PAUSE
         if now + self._pause >= min(entry.lease_ends, self._ends):
