@@ -72,6 +72,14 @@ class AlarmRule:
         return self.section.lower().replace(" ", "-")
 
     @property
+    def setting(self) -> str:
+        """When it is on, in words: "KindsStuck >= 1 in 2 of 3 minutes"."""
+        sign = {Comparison.AT_LEAST: ">=", Comparison.ABOVE: ">", Comparison.BELOW: "<"}[self.comparison]
+        limit = "a share of max_connections" if self.threshold is None else f"{self.threshold:g}"
+        span = "minutes" if self.period_s == 60 else f"readings of {self.period_s // 60} minutes"
+        return f"{self.metric} {sign} {limit} in {self.datapoints} of {self.periods} {span}"
+
+    @property
     def runbook(self) -> str:
         """The section's place in the repository."""
         return f"docs/operate.md#{self.anchor}"
