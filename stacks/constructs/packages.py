@@ -117,8 +117,16 @@ def _pip(where: str, words: Sequence[str]) -> None:
     command = [_python_with_pip(), "-m", "pip", "install", *quiet, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = "\n".join(line for line in done.stderr.splitlines() if line.startswith("ERROR"))
-        raise PackagesError(where, f"pip found no such set of wheels for the function's machine. {said or done.stderr}")
+        raise PackagesError(where, f"pip got no such set of wheels for the function's machine. {_said(done.stderr)}")
+
+
+def _said(stderr: str) -> str:
+    """Pip's errors without its lists of hundreds of versions, and what an empty list usually means."""
+    errors = [line for line in stderr.splitlines() if line.startswith("ERROR")] or stderr.splitlines()[-3:]
+    text = re.sub(r" \(from versions: (?!none)[^)]*\)", "", "\n".join(errors))
+    if "from versions: none" in text:
+        text += "\nEither no index was reached (only the first build needs one) or it has no wheel for that machine."
+    return text[:2000]
 
 
 def _python_with_pip() -> str:
