@@ -37,9 +37,11 @@ def build(context: Mapping[str, Any], outdir: Path | None = None) -> Deployment:
     jobs = JobsStack(
         app, f"{config.prefix}Jobs", config=config, database=database.connection, policies=policies, env=place
     )
-    MonitoringStack(app, f"{config.prefix}Monitoring", config=config, policies=policies, jobs=jobs.watched, env=place)
+    monitoring = MonitoringStack(
+        app, f"{config.prefix}Monitoring", config=config, policies=policies, jobs=jobs.watched, env=place
+    )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    return Deployment(app, jobs.arithmetic)
+    return Deployment(app, (*jobs.arithmetic, *monitoring.arithmetic))
 
 
 def chosen_policies(config: Config) -> dict[str, Policy]:

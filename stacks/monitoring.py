@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -19,19 +19,21 @@ from stopline.policy import Policy
 
 
 class MonitoringStack(Stack):
-    """Watches what `jobs` names. Nothing of the other stacks depends on it."""
+    """Watches what `jobs` names. Nothing of the other stacks depends on it. `arithmetic` is printed by synth."""
+
+    arithmetic: tuple[str, ...]
 
     def __init__(
         self,
         scope: Construct,
-        id: str,
+        construct_id: str,
         *,
         config: Config,
         policies: Mapping[str, Policy],
         jobs: Watched,
-        **stack: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(scope, id, **stack)
+        super().__init__(scope, construct_id, description="Stopline: what watches", **kwargs)
         kinds = list(policies.values())
         queues = [queue.queue_name for queue in jobs.dead_letter_queues]
         self.topics = AlarmTopics(self, "Topics", email=config.alarm_email)
@@ -56,7 +58,9 @@ class MonitoringStack(Stack):
             cluster_identifier=jobs.cluster_identifier,
         )
         self._save_queries(config.prefix, jobs)
-        self._tell_prices(kinds)
+        self.arithmetic = tuple(price_lines(kinds))
+        if self.arithmetic:
+            CfnOutput(self, "OwnMetrics", value=self.arithmetic[-1], description="What kinds pay for their own metrics")
 
     def _save_queries(self, prefix: str, jobs: Watched) -> None:
         for query in QUERIES:
@@ -68,11 +72,6 @@ class MonitoringStack(Stack):
                 query_string=query.text,
                 log_group_names=[function.log_group.log_group_name for function in _whose(query.logs, jobs)],
             )
-
-    def _tell_prices(self, kinds: list[Policy]) -> None:
-        for number, line in enumerate(price_lines(kinds), start=1):
-            Annotations.of(self).add_info_v2(f"stopline:own-metrics-{number}", line)
-            CfnOutput(self, f"OwnMetrics{number}", value=line)
 
 
 def _whose(whose: Logs, jobs: Watched) -> list[lambda_.Function]:

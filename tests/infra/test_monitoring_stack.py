@@ -149,10 +149,14 @@ def test_a_kind_that_asks_has_alarms_of_its_own_and_is_told_their_price(policies
     price = kind_price(asked["close_conversation"])
     assert f"{price:.2f}" == "4.00"
     line = f"close_conversation: own_metrics costs ${price} a month (12 metrics x $0.30 + 4 alarms x $0.10)"
-    assert any(line in said for said in watching.said)
-    assert line in {
-        output["Value"] for output in watching.template["Outputs"].values() if isinstance(output["Value"], str)
-    }
+    assert watching.arithmetic == (line,)
+    assert watching.template["Outputs"]["OwnMetrics"]["Value"] == line
+
+
+def test_the_price_of_several_kinds_is_summed_up(policies: dict[str, Policy]) -> None:
+    asked = with_own_metrics(policies)
+    assert shipped().arithmetic == ()
+    assert watch(asked).arithmetic[-1] == "own_metrics of 2 kinds: $8.00 a month"
 
 
 def test_a_description_fits_and_says_what_it_means_what_to_run_and_where_to_read_on() -> None:
