@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from stacks.config_values import Reader, capacity, flag, network, number_of, one_of, several, tags, text, whole
+from stacks.config_values import Value, capacity, flag, network, number_of, one_of, several, tags, text, whole
 
 REQUIRED: Any = object()
 Only = Literal["any", "new", "existing"]
@@ -20,7 +20,7 @@ class Key:
 
     name: str
     default: Any
-    read: Reader
+    value: Value
     meaning: str
     only: Only = "any"
 
@@ -56,7 +56,7 @@ KEYS = (
     Key(
         "secrets_endpoint",
         False,
-        flag,
+        flag(),
         "Adds an endpoint for Secrets Manager, for kinds with secrets and no NAT.",
     ),
     Key(
@@ -68,7 +68,7 @@ KEYS = (
     Key(
         "kinds",
         None,
-        several(text(r"[a-z][a-z0-9_]{0,47}", "a list of kinds, as their folders are called"), 1),
+        several(text(r"[a-z][a-z0-9_]{0,47}", "a kind, as its folder is called"), 1),
         "The kinds to deploy; none is all of them.",
     ),
     Key(
@@ -81,11 +81,11 @@ KEYS = (
     Key(
         "reserve_concurrency",
         False,
-        flag,
+        flag(),
         "Reserves each poller's concurrency; needs an account whose quota has that much to spare.",
     ),
-    Key("protect", True, flag, "Protects the database and the stacks against deletion."),
-    Key("tags", {}, tags, "Tags of everything."),
+    Key("protect", True, flag(), "Protects the database and the stacks against deletion."),
+    Key("tags", {}, tags(), "Tags of everything."),
     Key("database.mode", "new", one_of("new", "existing"), "Make a database, or use one that is there."),
     Key(
         "database.name",
@@ -111,7 +111,7 @@ KEYS = (
     Key("database.max_acu", 4.0, capacity(1), "The largest capacity, in ACU; it also bounds connections.", "new"),
     Key("database.readers", 0, whole(0, 15), "Readers, which are what the writer fails over to.", "new"),
     Key("database.backup_days", 14, whole(1, 35), "How far back the cluster can be restored.", "new"),
-    Key("database.vpc_cidr", "10.42.0.0/16", network, "The addresses of the new VPC.", "new"),
+    Key("database.vpc_cidr", "10.42.0.0/16", network(), "The addresses of the new VPC.", "new"),
     Key("database.nat_gateways", 1, whole(1, 2), "NAT gateways with egress nat; 2 outlive a zone.", "new"),
     Key(
         "database.endpoint",
@@ -145,14 +145,14 @@ KEYS = (
     Key(
         "database.subnet_ids",
         REQUIRED,
-        several(text(r"subnet-[0-9a-f]+", "a list of subnet ids: subnet-..."), 2),
+        several(text(r"subnet-[0-9a-f]+", "a subnet's id: subnet-..."), 2),
         "Private subnets for the functions.",
         "existing",
     ),
     Key(
         "database.availability_zones",
         REQUIRED,
-        several(text(r"[a-z]{2}(-[a-z]+)+-[0-9][a-z]", "a list of zones such as eu-central-1a"), 2),
+        several(text(r"[a-z]{2}(-[a-z]+)+-[0-9][a-z]", "a zone such as eu-central-1a"), 2),
         "Their zones, in the same order.",
         "existing",
     ),

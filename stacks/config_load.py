@@ -65,9 +65,9 @@ def _value(key: Key, given: Mapping[str, tuple[Any, str]]) -> Any:
     if value is None and key.default is None:
         return None
     try:
-        return key.read(value)
-    except ValueError as rule:
-        raise ConfigError(f"{key.name} = {value!r} ({where}): must be {rule}") from None
+        return key.value.read(value)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{key.name} = {value!r} ({where}): must be {key.value.rule}") from None
 
 
 def _config(mode: Literal["new", "existing"], values: Mapping[str, Any]) -> Config:
