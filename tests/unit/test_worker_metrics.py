@@ -36,6 +36,16 @@ def test_values_that_are_no_finite_numbers_are_left_out_and_the_rest_is_sent(
     assert blob["kinds"] == [{"kind": "a", "due": None}]
 
 
+def test_a_number_that_no_float_can_hold_and_an_exact_one_in_a_kinds_row_do_not_cost_the_reading(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """MO-04: whatever type the driver gives a number."""
+    emit_health({"Due": 10**400, "Claimed": 1}, [{"kind": "a", "spend_today": Decimal("1.5"), "own_metrics": False}])
+    (blob,) = emitted(capsys)
+    assert names(blob) == {"Claimed", "Heartbeat"}
+    assert blob["kinds"] == [{"kind": "a", "spend_today": 1.5}]
+
+
 def test_a_kinds_own_blob_has_its_numbers_by_name_and_a_kind_dimension(capsys: pytest.CaptureFixture[str]) -> None:
     """MO-01: the next blob does not inherit the kind."""
     row = {"kind": "a", "owner": "team", "due": 2, "oldest_due_age": 5.5, "late": True, "own_metrics": True}

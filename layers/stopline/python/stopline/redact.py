@@ -18,7 +18,7 @@ _SHORTEST_PIECE = 5
 _NAMES = (
     r"(?:pg|ssl|db|user)?passw(?:or)?d|pwd|passphrase|passcode|(?:client[_-]?)?secret(?:[_-]?(?:access[_-]?)?key)?"
     r"|aws[_-]secret[_-]access[_-]key|private[_-]?key|x-amz-(?:signature|security-token|credential)|x-api-key|api[_-]?key"
-    r"|(?:access|refresh|id|auth|session|security)[_-]?token|oauth_client_secret|set-cookie|cookie"
+    r"|(?:access|refresh|id|auth|session|security)[_-]?token|oauth_client_secret"
 )
 _QUOTED = r"""'(?:[^'\\\n]|\\.){0,4096}'?|"(?:[^"\\\n]|\\.){0,4096}"?"""
 _BARE = r"[^\s'\"&,;<>(){}\[\]]{1,4096}"
@@ -67,7 +67,10 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     *((re.compile(pattern), rf'\1"{MARK}"') for pattern in _ECHOES),
     (_HOST_ECHO, rf"\1\2{MARK}\2"),
     (
-        re.compile(rf"""(\bauthorization["']?\s{{0,8}}[:=]\s{{0,8}})({_QUOTED}|[^\n'"]{{1,4096}})""", re.IGNORECASE),
+        re.compile(
+            rf"""(\b(?:authorization|(?:set-)?cookie)["']?\s{{0,8}}[:=]\s{{0,8}})({_QUOTED}|[^\n'"]{{1,4096}})""",
+            re.IGNORECASE,
+        ),
         _kept_name,
     ),
     # Whoever forgets the quotes around a password with a space has the rest of it read as another word: take both.
@@ -84,9 +87,16 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         ),
         _kept_name,
     ),
+    # A command line's option, also in the list of words that subprocess quotes.
     (
         re.compile(
-            r"""(\b(?:token|signature|credential)["']?\s{0,8}[:=]\s{0,8}["']?)[A-Za-z0-9+/=_.~%-]{16,4096}""",
+            rf"""((?<![\w-])--?(?:{_NAMES}|token)(?:\s{{1,8}}|['"],\s{{0,8}}['"]))([^\s'"]{{1,4096}})""", re.IGNORECASE
+        ),
+        rf"\1{MARK}",
+    ),
+    (
+        re.compile(
+            r"""((?<![a-z0-9])(?:token|signature|credential)["']?\s{0,8}[:=]\s{0,8}["']?)[A-Za-z0-9+/=_.~%-]{16,4096}""",
             re.IGNORECASE,
         ),
         rf"\1{MARK}",

@@ -11,7 +11,8 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from stopline.logs import SERVICE, get_logger
+from stopline.logs import get_logger
+from stopline.settings import service_name
 
 NAMESPACE = "Stopline"
 HEARTBEAT = "Heartbeat"
@@ -39,7 +40,7 @@ def emit_poll(reconnects: int) -> None:
 
 
 def _emit(figures: Mapping[str, object], dimensions: Mapping[str, str], fields: Mapping[str, object]) -> None:
-    metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
+    metrics = EphemeralMetrics(namespace=NAMESPACE, service=service_name())
     for name, value in dimensions.items():
         metrics.add_dimension(name=name, value=value)
     for name, field in fields.items():
@@ -61,7 +62,10 @@ def _number(value: object) -> float | None:
     """A finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
     return number if math.isfinite(number) else None
 
 
@@ -83,7 +87,7 @@ def _is_figure(name: str, value: object) -> bool:
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """A kind's numbers as they go into the line: a value that strict JSON refuses becomes null."""
     return {
-        name: None if isinstance(value, float | Decimal) and _number(value) is None else value
+        name: _number(value) if isinstance(value, float | Decimal) else value
         for name, value in row.items()
         if name != "own_metrics"
     }
