@@ -50,7 +50,7 @@ class MonitoringStack(Stack):
         self.dashboard = Dashboard(
             self,
             "Dashboard",
-            name=config.prefix,
+            prefix=config.prefix,
             policies=kinds,
             alarms=self.alarms.of_deployment,
             functions={word: function.function_name for word, function in jobs.functions.items()},

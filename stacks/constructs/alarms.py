@@ -16,7 +16,7 @@ from stacks.alarm_rules import (
     Source,
     kind_rules,
 )
-from stacks.constructs.metrics import SERVICE, metric, writer
+from stacks.constructs.metrics import metric, service, writer
 from stacks.constructs.topics import AlarmTopics
 from stopline.policy import Policy
 
@@ -67,13 +67,13 @@ class Alarms(Construct):
         singles: list[cloudwatch.Alarm] = []
         paging: dict[str, cloudwatch.Alarm] = {}
         for rule in RULES:
-            for suffix, dimensions in _places(rule.source, dead_letter_queues, cluster_identifier):
+            for suffix, dimensions in _places(rule.source, prefix, dead_letter_queues, cluster_identifier):
                 alarm = self._alarm(rule, suffix, dimensions)
                 singles.append(alarm)
                 if rule.pages:
                     paging[self._name(rule, suffix)] = alarm
         self.of_kinds = [
-            self._alarm(rule, policy.name, {"kind": policy.name, "service": SERVICE})
+            self._alarm(rule, policy.name, {"kind": policy.name, **service(prefix)})
             for policy in policies
             if policy.alarms.own_metrics
             for rule in kind_rules(policy)
@@ -139,11 +139,11 @@ def paging_rule(names: Sequence[str]) -> str:
 
 
 def _places(
-    source: Source, dead_letter_queues: Sequence[str], cluster_identifier: str | None
+    source: Source, prefix: str, dead_letter_queues: Sequence[str], cluster_identifier: str | None
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """A suffix for the name and the dimensions of each metric that a source stands for."""
     if source == Source.TOTALS:
-        yield "", {"service": SERVICE}
+        yield "", service(prefix)
     elif source == Source.DEAD_LETTERS:
         for number, queue in enumerate(dead_letter_queues, start=1):
             yield str(number) if len(dead_letter_queues) > 1 else "", {"QueueName": queue}

@@ -6,11 +6,49 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from stacks.constructs.metrics import metric, total, writer
+from stacks.alarm_rules import METRICS
+from stacks.constructs.metrics import metric, service, writer
 from stopline.policy import Policy, worst_case
 
 _WIDTH = 24
 _HEIGHT = 6
+_AS_DECLARED = cloudwatch.PeriodOverride.INHERIT
+
+_Graph = tuple[str, str, Mapping[str, str]]
+"""Title, unit of the axis, and the label of each of the monitor's totals."""
+
+_MONEY: tuple[_Graph, _Graph] = (
+    ("Money at risk", "USD", {"SpendToday": "spent today (UTC)", "WorstCaseSpend": "open jobs may still cost"}),
+    (
+        "Kinds that do not work as they should",
+        "kinds",
+        {
+            "KindsOverBudget": "over budget",
+            "KindsPaused": "paused",
+            "Breakers": "stopped by the breaker",
+            "KindsLate": "late",
+            "KindsStuck": "with stuck jobs",
+            "KindsAbandoned": "with abandoned jobs",
+            "KindsUncertainOverdue": "with overdue uncertain jobs",
+            "PollersSilent": "without a poller",
+            "SweeperSilent": "the sweeper is silent",
+        },
+    ),
+)
+_FLOW: tuple[_Graph, _Graph] = (
+    ("Flow", "jobs", {"Due": "due", "Claimed": "running", "LastAttempt": "on their last attempt"}),
+    (
+        "Stopped, and waiting for a person",
+        "jobs",
+        {
+            "AbandonedOpen": "abandoned, not acknowledged",
+            "Abandoned": "abandoned in the last five minutes",
+            "Uncertain": "uncertain",
+            "Stuck": "stuck",
+        },
+    ),
+)
+_AGES: _Graph = ("Ages", "seconds", {"OldestDueAge": "oldest due", "OldestUnfinishedAge": "oldest unfinished"})
 
 
 class Dashboard(Construct):
@@ -21,7 +59,7 @@ class Dashboard(Construct):
         scope: Construct,
         id: str,
         *,
-        name: str,
+        prefix: str,
         policies: Sequence[Policy],
         alarms: Sequence[cloudwatch.IAlarm],
         functions: Mapping[str, str],
@@ -30,16 +68,15 @@ class Dashboard(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.dashboard = cloudwatch.Dashboard(
-            self, "Resource", dashboard_name=name, default_interval=Duration.hours(6), period_override=_AS_DECLARED
+            self, "Resource", dashboard_name=prefix, default_interval=Duration.hours(6), period_override=_AS_DECLARED
         )
         rows: list[list[cloudwatch.IWidget]] = [
             [
                 cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=_WIDTH // 2, height=_HEIGHT),
                 cloudwatch.TextWidget(markdown=worst_cases(policies), width=_WIDTH // 2, height=_HEIGHT),
             ],
-            [_money(), _budgets()],
-            [_flow(), _stopped()],
-            [_ages(), _transactions()],
+            *[[_totals(prefix, *graph) for graph in pair] for pair in (_MONEY, _FLOW)],
+            [_totals(prefix, *_AGES), _readings(prefix)],
             _functions(functions),
             [_dead_letters(dead_letter_queues), *_database(cluster_identifier)],
         ]
@@ -52,9 +89,6 @@ def worst_cases(policies: Iterable[Policy]) -> str:
     lines = ["**The most that one job can cost**", "", "| kind | owner | a round |", "|---|---|---|"]
     lines += [f"| {policy.name} | {_cell(policy.owner)} | {_cell(worst_case(policy).working)} |" for policy in policies]
     return "\n".join(lines)
-
-
-_AS_DECLARED = cloudwatch.PeriodOverride.INHERIT
 
 
 def _cell(text: str) -> str:
@@ -83,49 +117,20 @@ def _graph(
     )
 
 
-def _money() -> cloudwatch.IWidget:
-    money = [total("SpendToday", "spent today (UTC)"), total("WorstCaseSpend", "open jobs may still cost")]
-    return _graph("Money at risk", money, unit="USD")
+def _totals(prefix: str, title: str, unit: str, figures: Mapping[str, str]) -> cloudwatch.IWidget:
+    """A graph of the monitor's totals."""
+    shown = [metric(METRICS, name, service(prefix), "Maximum", label=label) for name, label in figures.items()]
+    return _graph(title, shown, unit=unit)
 
 
-def _budgets() -> cloudwatch.IWidget:
-    kinds = [
-        total("KindsOverBudget", "over budget"),
-        total("KindsPaused", "paused"),
-        total("Breakers", "stopped by the breaker"),
-        total("KindsLate", "late"),
-        total("PollersSilent", "without a poller"),
+def _readings(prefix: str) -> cloudwatch.IWidget:
+    """How the functions see the database: beats that fail to come, connections that broke, a transaction left open."""
+    age = metric(METRICS, "OldestTransactionAge", service(prefix), "Maximum", label="oldest open transaction")
+    beats = [
+        metric(METRICS, name, service(prefix), "Sum", label=label)
+        for name, label in (("Heartbeat", "readings"), ("Reconnects", "reconnects of the pollers"))
     ]
-    return _graph("Kinds that do not work", kinds, unit="kinds")
-
-
-def _flow() -> cloudwatch.IWidget:
-    jobs = [total("Due", "due"), total("Claimed", "running"), total("LastAttempt", "on their last attempt")]
-    return _graph("Flow", jobs, unit="jobs")
-
-
-def _stopped() -> cloudwatch.IWidget:
-    jobs = [
-        total("AbandonedOpen", "abandoned, not acknowledged"),
-        total("Abandoned", "abandoned in the last five minutes"),
-        total("Uncertain", "uncertain"),
-        total("Stuck", "stuck"),
-    ]
-    return _graph("Stopped, and waiting for a person", jobs, unit="jobs")
-
-
-def _ages() -> cloudwatch.IWidget:
-    ages = [total("OldestDueAge", "oldest due"), total("OldestUnfinishedAge", "oldest unfinished")]
-    return _graph("Ages", ages, unit="seconds")
-
-
-def _transactions() -> cloudwatch.IWidget:
-    age = [total("OldestTransactionAge", "oldest open transaction")]
-    beats = [total("Heartbeat", "readings of the monitor", "Sum")]
-    reconnects = total("Reconnects", "reconnects of the pollers", "Sum")
-    return _graph(
-        "The database as the functions see it", age, unit="seconds", right=[*beats, reconnects], right_unit="a minute"
-    )
+    return _graph("The database as the functions see it", [age], unit="seconds", right=beats, right_unit="a minute")
 
 
 def _functions(functions: Mapping[str, str]) -> list[cloudwatch.IWidget]:

@@ -58,7 +58,11 @@ def stopline_function(
         timeout=Duration.seconds(math.ceil(timeout.total_seconds())),
         memory_size=memory_mb,
         role=function_role(scope, f"{id}Role", log_group=log_group, statements=[sign_in, *statements]),
-        environment={**_database_variables(database, database_role), **(environment or {})},
+        environment={
+            "STOPLINE_SERVICE": config.prefix,
+            **_database_variables(database, database_role),
+            **(environment or {}),
+        },
         vpc=database.vpc,
         vpc_subnets=database.subnets_by_egress[egress],
         security_groups=[database.client_security_group],

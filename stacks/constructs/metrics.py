@@ -5,15 +5,10 @@ from collections.abc import Mapping
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from stacks.alarm_rules import METRICS
 
-SERVICE = "stopline"
-"""The `service` dimension that Powertools puts on everything the functions write."""
-
-
-def total(name: str, label: str | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
-    """One of the monitor's totals."""
-    return metric(METRICS, name, {"service": SERVICE}, statistic, label=label)
+def service(prefix: str) -> dict[str, str]:
+    """The dimension of all that a deployment's functions write: their STOPLINE_SERVICE is its prefix."""
+    return {"service": prefix}
 
 
 def metric(

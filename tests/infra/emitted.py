@@ -12,10 +12,14 @@ from tests.support.real_poller import RealPoller
 
 Line = dict[str, Any]
 
+SERVICE = {"STOPLINE_SERVICE": "Stopline"}
+"""What the default deployment gives every function; test_monitoring_metrics.py holds it to the template."""
+
 
 def monitor_lines(db: Database) -> list[Line]:
     """The lines of one invocation of the monitor."""
-    with FunctionProcess("monitor", "lambdas/monitor/handler.py", db.environment("stopline_monitor"), 10) as function:
+    environment = db.environment("stopline_monitor") | SERVICE
+    with FunctionProcess("monitor", "lambdas/monitor/handler.py", environment, 10) as function:
         function.invoke({})
         return list(_parsed(function.log))
 
@@ -26,8 +30,9 @@ def poller_lines(db: Database, folder: Path, source: str, payloads: Iterable[obj
         poller.kind("work", source)
         for payload in payloads:
             db.enqueue(payload=payload)
-        poller.poll()
-        return list(_parsed(poller.function.log))
+        function = poller.start(STOPLINE_SERVICE=SERVICE["STOPLINE_SERVICE"])
+        function.invoke({})
+        return list(_parsed(function.log))
 
 
 def metrics_of(lines: Iterable[Mapping[str, Any]]) -> dict[MetricKey, list[float]]:

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from stopline_cli.local.functions import FunctionFailed, FunctionProcess
 from tests.infra.cloudwatch_rules import Alarm, Metrics, alarming, composite
+from tests.infra.emitted import SERVICE
 from tests.support.database import Database
 from tests.support.poller import sweep
 
@@ -29,7 +30,8 @@ class Deployment:
         self.pollers = self.sweeper = self.monitor = True
         self.minute = 0
         self.paged: list[bool] = []
-        self.function = FunctionProcess("monitor", "lambdas/monitor/handler.py", db.environment("stopline_monitor"), 10)
+        environment = db.environment("stopline_monitor") | SERVICE
+        self.function = FunctionProcess("monitor", "lambdas/monitor/handler.py", environment, 10)
         self._paging_rule = paging_rule
         self._read = 0
 

@@ -1,6 +1,6 @@
 """Every metric that an alarm or a widget names is one that is really sent, with exactly its dimensions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ import pytest
 from stacks.metric_prices import KIND_METRICS
 from stopline.policy import Policy
 from tests.infra.cloudwatch_rules import MetricKey, metric_key
-from tests.infra.emitted import metrics_of, monitor_lines, poller_lines
+from tests.infra.emitted import SERVICE, metrics_of, monitor_lines, poller_lines
 from tests.infra.watching import Watching, shipped, watch, with_own_metrics
 from tests.support.database import Database
+from tests.support.synth import Synthesis
 
 ONE_ATTEMPT = "def run(job):\n    return None\n"
 
@@ -77,7 +78,7 @@ def test_every_total_that_the_monitor_sends_is_on_the_dashboard_or_alarmed(emitt
 
 def test_an_orphan_is_found(emitted: set[MetricKey]) -> None:
     """AL-01: another name, a dimension more, a dimension less, another service; also for AWS's own."""
-    service = frozenset({("service", "stopline")})
+    service = frozenset({("service", "Stopline")})
     wrong: set[MetricKey] = {
         ("Stopline", "Stucks", service),
         ("Stopline", "Stuck", frozenset()),
@@ -88,6 +89,37 @@ def test_an_orphan_is_found(emitted: set[MetricKey]) -> None:
     }
     right: set[MetricKey] = {("Stopline", "Stuck", service)}
     assert orphans(wrong | right, emitted) == wrong
+
+
+def test_the_functions_of_a_deployment_send_under_its_own_name(
+    synthesized: Callable[[str], Synthesis], db: Database
+) -> None:
+    """AL-01: two deployments in one account do not mix their numbers, and the alarms look where the functions write."""
+    templates = synthesized("default")
+    variables = [
+        resource["Properties"]["Environment"]["Variables"]
+        for resource in templates.stack("Jobs")["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function" and "STOPLINE_DB_USER" in str(resource)
+    ]
+    assert len(variables) >= 4
+    assert {each["STOPLINE_SERVICE"] for each in variables} == {SERVICE["STOPLINE_SERVICE"]}
+    alarms = [
+        each["Properties"]
+        for each in templates.stack("Monitoring")["Resources"].values()
+        if each["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+    own = {metric_key(each) for each in alarms if each["Namespace"] == "Stopline"}
+    assert len(own) == 8
+    assert orphans(own, metrics_of(monitor_lines(db))) == set()
+
+
+def test_a_deployment_with_another_prefix_watches_its_own_metrics_only(policies: dict[str, Policy]) -> None:
+    other = watch(policies, prefix="Staging")
+    used = alarm_metrics(other) | widget_metrics(other)
+    assert {dict(key[2])["service"] for key in used if key[0] == "Stopline"} == {"Staging"}
+    names = {each["AlarmName"] for each in other.resources("AWS::CloudWatch::Alarm").values()}
+    assert all(each.startswith("Staging-") for each in names)
+    assert all(f'ALARM("{each}")' not in shipped().paging_rule for each in names)
 
 
 def test_a_kinds_own_alarms_name_metrics_that_an_idle_kind_sends(db: Database, policies: dict[str, Policy]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stopline.redact import MARK, redact
-from stopline.settings import SettingsError, migrator_settings, monitor_settings, poller_settings
+from stopline.settings import SettingsError, migrator_settings, monitor_settings, poller_settings, service_name
 
 GOOD = {
     "STOPLINE_DB_HOST": "db.example",
@@ -115,3 +115,8 @@ def test_each_function_asks_only_for_what_it_uses(tmp_path: Path) -> None:
     assert monitor_settings(env).target.application_name == "stopline-monitor"
     with pytest.raises(SettingsError, match="STOPLINE_SQL_DIR"):
         migrator_settings(env)
+
+
+def test_a_deployments_metrics_bear_its_own_name_and_the_projects_without_one() -> None:
+    assert service_name({"STOPLINE_SERVICE": "Staging"}) == "Staging"
+    assert service_name({}) == service_name({"STOPLINE_SERVICE": ""}) == "stopline"

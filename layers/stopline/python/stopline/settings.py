@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from stopline.errors import StoplineError
+from stopline.logs import SERVICE
 from stopline.redact import register_secret
 from stopline.store.ca import BUNDLE
 from stopline.store.target import Target
@@ -124,6 +125,11 @@ def bootstrap_settings(environment: Mapping[str, str] | None = None) -> Bootstra
     """Settings of the bootstrap."""
     env = _environment(environment)
     return BootstrapSettings(target=_target(env, "bootstrap"), sql_dir=_folder(env, "STOPLINE_SQL_DIR"))
+
+
+def service_name(environment: Mapping[str, str] | None = None) -> str:
+    """The `service` dimension of this deployment's metrics. It keeps two deployments in one account apart."""
+    return _environment(environment).get("STOPLINE_SERVICE") or SERVICE
 
 
 def job_environment(env: Mapping[str, str]) -> Mapping[str, str]:
