@@ -31,7 +31,21 @@ returns boolean
 language sql
 immutable
 set search_path = pg_catalog, stopline, pg_temp
-as $$ select k.retired_at is not null or (k.paused_at is not null and (k.paused_until is null or k.paused_until > p_now)) $$;
+as $$
+  select k.retired_at is not null
+      or (k.paused_at is not null and (k.paused_by = 'breaker' or k.paused_until is null or k.paused_until > p_now))
+$$;
+
+-- Whether an open breaker has cooled down and lets one attempt through. The probe's claim expires with its lease.
+create or replace function stopline.may_probe(k stopline.kind, p_now timestamptz)
+returns boolean
+language sql
+immutable
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+  select k.retired_at is null and k.paused_by = 'breaker' and k.paused_until <= p_now
+     and (k.probe_until is null or k.probe_until <= p_now)
+$$;
 
 -- The least that an attempt costs: an agent's has at least one step.
 create or replace function stopline.attempt_price(k stopline.kind)
@@ -260,7 +274,7 @@ begin
   v_now := stopline.clock();
 
   v_status := case
-    when stopline.is_paused(k, v_now) then 'paused'
+    when stopline.is_paused(k, v_now) and not coalesce(stopline.may_probe(k, v_now), false) then 'paused'
     when k.concurrency is not null and stopline.running(k.name, v_now) >= k.concurrency then 'full'
     when stopline.affordable(k, v_now) <= 0 then 'budget'
     when not exists (select from stopline.job j where j.kind = k.name and j.state = 'pending' and j.due_at <= v_now

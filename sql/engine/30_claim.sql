@@ -53,6 +53,7 @@ declare
   v_take integer := p_batch;
   v_reserve numeric := 0;
   v_home stopline.installation;
+  v_probe boolean;
   v_status text;
   v_claimed integer;
   v_seconds_left double precision;
@@ -73,12 +74,13 @@ begin
       message = format('kind: %s is not known to this database', coalesce(quote_literal(p_kind), 'null')),
       hint = 'Its folder is deployed but its policy is not: run the migrator.';
   end if;
-  if k.concurrency is not null or k.daily_budget_usd is not null then
+  if k.concurrency is not null or k.daily_budget_usd is not null or k.paused_by = 'breaker' then
     select * into k from stopline.kind where name = p_kind for no key update;
   end if;
 
   select * into v_home from stopline.installation order by number desc limit 1;
   v_now := stopline.clock();
+  v_probe := coalesce(stopline.may_probe(k, v_now), false);
   v_reserve := coalesce(k.per_attempt_usd, 0);
   -- The worker says how long it has; the policy says how long that can be.
   v_seconds_left := least(greatest(coalesce(p_seconds_left, 0), 0), stopline.seconds(k.poller_timeout));
@@ -87,7 +89,7 @@ begin
   if not exists (select from stopline.job j where j.kind = p_kind and j.state = 'claimed' and j.claim_token = p_token) then
     v_status := case
       when p_installation is distinct from v_home.identity then 'foreign'
-      when stopline.is_paused(k, v_now) then 'paused'
+      when stopline.is_paused(k, v_now) and not v_probe then 'paused'
       when v_seconds_left < stopline.seconds(k.timeout) then 'empty'
       end;
     if v_status is null and k.concurrency is not null then
@@ -101,6 +103,9 @@ begin
       if v_take <= 0 then
         v_status := 'budget';
       end if;
+    end if;
+    if v_probe then
+      v_take := 1;
     end if;
     if v_status is not null then
       return query select v_status, null::bigint, null::bigint, null::integer, null::integer, null::text,
@@ -120,6 +125,8 @@ begin
                   and j.priority = p.priority
                   and j.due_at <= v_now
                   and j.attempts < least(j.max_attempts, k.max_attempts)
+                  -- A probe is never a job's last attempt: the outage may not be over.
+                  and (not v_probe or j.attempts + 1 < least(j.max_attempts, k.max_attempts))
                   and (j.deadline_at is null or j.deadline_at > v_now)
                   and (j.give_up_at is null or j.give_up_at > v_now)
                   and (k.per_job_usd is null or j.cost_usd + stopline.attempt_price(k) <= k.per_job_usd)
@@ -157,7 +164,7 @@ begin
         from numbered n
        where j.id = n.id
          and n.place <= n.company
-      returning j.id
+      returning j.id, j.fence
     ), reserved as (
       insert into stopline.spend as s (kind, day, usd)
       select p_kind, stopline.utc_day(v_now), v_reserve * count(*)
@@ -166,6 +173,12 @@ begin
       having count(*) > 0
       on conflict (kind, day) do update
          set usd = s.usd + excluded.usd
+    ), probing as (
+      update stopline.kind q
+         set probe_job = t.id, probe_fence = t.fence, probe_until = v_now + v_lease
+        from taken t
+       where v_probe
+         and q.name = p_kind
     ), serialised as (
       -- A claim in a stricter isolation counted rows as they were at its start. Both write this row, so that it fails
       -- with 40001 instead of passing the limit.
@@ -180,7 +193,7 @@ begin
     select count(*) into v_claimed from taken;
 
     if v_claimed = 0 then
-      return query select 'empty', null::bigint, null::bigint, null::integer, null::integer, null::text,
+      return query select case when v_probe then 'paused' else 'empty' end, null::bigint, null::bigint, null::integer, null::integer, null::text,
                           null::text, null::text, null::text, null::text, null::double precision;
       return;
     end if;

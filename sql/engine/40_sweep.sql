@@ -83,7 +83,8 @@ as $$
 declare
   v_now timestamptz := stopline.clock();
   v_counts jsonb := '{"crashed_to_pending": 0, "crashed_to_abandoned": 0, "crashed_to_uncertain": 0, "crashed_to_cancelled": 0,
-                      "deadline_passed": 0, "elapsed_limit": 0, "attempts_exhausted": 0, "budget_exhausted": 0, "failed": 0}';
+                      "deadline_passed": 0, "elapsed_limit": 0, "attempts_exhausted": 0, "budget_exhausted": 0, "failed": 0,
+                      "checks_closed": 0, "breaker_opened": 0, "breaker_extended": 0, "breaker_closed": 0}';
   v_done text;
   v_id bigint;
   v_stop text;
@@ -138,6 +139,9 @@ begin
     end;
     v_counts := jsonb_set(v_counts, array[v_done], to_jsonb((v_counts ->> v_done)::integer + 1));
   end loop;
+
+  v_counts := v_counts || jsonb_build_object('checks_closed', stopline.close_unanswered(p_limit, v_now));
+  select v_counts || jsonb_object_agg(b.transition, b.kinds) into v_counts from stopline.decide_breakers(v_now) b;
 
   return query select c.key, c.value::integer from jsonb_each_text(v_counts) c;
 end

@@ -66,8 +66,8 @@ as $$
     'spend_today', money.today,
     'worst_case_spend', money.worst_case,
     'retired', k.retired_at is not null,
-    'paused', k.paused_at is not null and (k.paused_until is null or k.paused_until > p_now),
-    'breaker', k.paused_at is not null and k.paused_by = 'breaker',
+    'paused', k.retired_at is null and stopline.is_paused(k, p_now),
+    'breaker', coalesce(k.paused_by = 'breaker', false),
     'late', coalesce(due.oldest < p_now - k.due_age, false),
     'over_budget', coalesce(stopline.affordable(k, p_now) <= 0, false),
     'poller_silent', k.retired_at is null

@@ -10,7 +10,8 @@ returns text[]
 language sql
 immutable
 parallel safe
-as $$ select array['synced_at', 'retired_at', 'paused_at', 'paused_until', 'paused_by', 'paused_why', 'probe_until'] $$;
+as $$ select array['synced_at', 'retired_at', 'paused_at', 'paused_until', 'paused_by', 'paused_why', 'probe_until',
+                    'probe_job', 'probe_fence', 'breaker_level', 'breaker_reset_at'] $$;
 
 create or replace function stopline.policy_row(p jsonb, p_now timestamptz)
 returns stopline.kind

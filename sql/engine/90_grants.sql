@@ -34,6 +34,21 @@ grant usage on schema stopline to stopline_source;
 grant execute on function stopline.holds_key(text, text) to stopline_source;
 
 grant execute on function
+  stopline.due_checks(text, text, integer, double precision, text),
+  stopline.record_check(bigint, integer, integer, text, text)
+  to stopline_worker;
+
+grant execute on function
+  stopline.cancel(bigint, text, text, text),
+  stopline.replay(bigint, text, text, text, timestamptz),
+  stopline.reconcile(bigint, text, text, text, text),
+  stopline.acknowledge(bigint, text, text),
+  stopline.release_key(bigint, text, text),
+  stopline.pause_kind(text, text, text, timestamptz),
+  stopline.resume_kind(text, text, text)
+  to stopline_operator;
+
+grant execute on function
   stopline.sweep(integer),
   stopline.purge(integer)
   to stopline_sweeper;
