@@ -79,7 +79,8 @@ begin
     raise exception using
       errcode = 'SL002',
       message = format('job %s has ended (%s, %s) and cannot be cancelled', j.id, j.state, j.stop_reason),
-      hint = case when j.state = 'abandoned' then 'An abandoned job runs again only by a replay; to let its key go, use release-key.' end;
+      hint = case when j.state = 'abandoned' then 'An abandoned job runs again only by a replay; to let its key go, use release-key.'
+                  else 'Nothing is left to do.' end;
   elsif j.state = 'claimed' then
     if j.cancel_requested_at is not null then
       return query select 'already_done', j.state, j.stop_reason;
@@ -207,7 +208,9 @@ begin
     raise exception using
       errcode = 'SL002',
       message = format('job %s is %s; only an abandoned or cancelled job can be replayed', j.id, j.state),
-      hint = case when j.state = 'uncertain' then 'Reconcile it: say whether its effect exists.' end;
+      hint = case j.state when 'uncertain' then 'Reconcile it: say whether its effect exists.'
+                          when 'succeeded' then 'Its work is done; new work is a new job.'
+                          else 'It is still in its first round.' end;
   end if;
   perform stopline.require_replayable(j, k, p_deadline_at, v_now);
 
@@ -322,8 +325,9 @@ begin
     raise exception using
       errcode = 'SL002',
       message = format('job %s is %s and cannot be reconciled as %s', j.id, j.state, p_answer),
-      hint = case when j.state = 'abandoned' then 'To run it again, replay it.'
-                  when j.state = 'claimed' then 'An attempt is running; wait for its end.' end;
+      hint = case j.state when 'abandoned' then 'To run it again, replay it.'
+                          when 'claimed' then 'An attempt is running; wait for its end.'
+                          else 'Only an uncertain job is settled; an abandoned one may be found to have been applied.' end;
   end if;
   insert into stopline.event (at, kind, job_id, action, actor, reason, effects_checked, before, after)
   values (v_now, j.kind, j.id, 'reconciled', p_actor, p_reason, p_effects_checked,

@@ -153,7 +153,7 @@ begin
   else
     select m.state, m.stop_reason into state, stop_reason from stopline.mark_not_applied(j, k, v_now) m;
   end if;
-  if p_answer <> 'unknown' and j.replay_by is null then
+  if p_answer = 'applied' or (p_answer = 'not_applied' and j.replay_by is null) then
     insert into stopline.event (at, kind, job_id, action, actor, reason, before, after)
     values (v_now, j.kind, j.id, 'reconciled', c.worker, stopline.bounded(p_detail),
             jsonb_build_object('state', j.state),

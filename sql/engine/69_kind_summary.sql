@@ -19,5 +19,6 @@ as $$
     'retain_stopped', stopline.seconds(k.retain_stopped))
   || jsonb_build_object(
     'synced_at', stopline.iso(k.synced_at), 'retired_at', stopline.iso(k.retired_at), 'paused_at', stopline.iso(k.paused_at),
-    'paused_until', stopline.iso(k.paused_until), 'probe_until', stopline.iso(k.probe_until))
+    'paused_until', stopline.iso(k.paused_until), 'probe_until', stopline.iso(k.probe_until),
+    'breaker_reset_at', stopline.iso(k.breaker_reset_at))
 $$;

@@ -1,5 +1,14 @@
 -- What people look at: `stopline jobs`, `stopline show`, `stopline kinds`. Times as text in UTC; never a payload.
 
+-- The database's time, by which spans that people give ("for 2h", "since 24h") are counted.
+create or replace function stopline.read_clock()
+returns timestamptz
+language sql
+volatile
+security definer
+set search_path = pg_catalog, stopline, pg_temp
+as $$ select stopline.clock() $$;
+
 create or replace function stopline.job_summary(j stopline.job)
 returns jsonb
 language sql
@@ -20,7 +29,9 @@ as $$
     'last_outcome', j.last_outcome, 'last_error_class', j.last_error_class, 'last_error', j.last_error,
     'last_fingerprint', j.last_fingerprint, 'stop_reason', j.stop_reason, 'finished_at', stopline.iso(j.finished_at),
     'acknowledged_at', stopline.iso(j.acknowledged_at), 'checks', j.checks, 'next_check_at', stopline.iso(j.next_check_at),
-    'review_by', stopline.iso(j.review_by))
+    'review_by', stopline.iso(j.review_by), 'replay_by', j.replay_by, 'replay_why', j.replay_why,
+    -- An attempt that had been given up reported success: whatever the state says, its effect exists.
+    'late_success', exists (select from stopline.attempt a where a.job_id = j.id and a.late_outcome = 'succeeded'))
 $$;
 
 -- Newest first. A null argument does not filter.
@@ -39,7 +50,8 @@ as $$
    limit least(greatest(p_limit, 1), 1000)
 $$;
 
--- One job whole: the row, its kind's rules, every attempt, check and event. Null if there is no such job.
+-- One job whole: the row, its kind's rules, every attempt, check and event,
+-- and the pauses of its kind meanwhile. Null if there is no such job.
 create or replace function stopline.show_job(p_job bigint)
 returns jsonb
 language sql
@@ -62,8 +74,8 @@ as $$
        where a.job_id = j.id),
     'checks', (
       select coalesce(jsonb_agg(jsonb_build_object(
-               'round', c.round, 'number', c.number, 'asked_at', stopline.iso(c.asked_at), 'worker', c.worker,
-               'answer', c.answer, 'detail', c.detail) order by c.round, c.number), '[]')
+               'round', c.round, 'number', c.number, 'asked_at', stopline.iso(c.asked_at), 'answered_at',
+               stopline.iso(c.answered_at), 'worker', c.worker, 'answer', c.answer, 'detail', c.detail) order by c.round, c.number), '[]')
         from stopline.reconcile_check c
        where c.job_id = j.id),
     'events', (
@@ -71,7 +83,21 @@ as $$
                'id', e.id, 'at', stopline.iso(e.at), 'action', e.action, 'actor', e.actor, 'reason', e.reason,
                'effects_checked', e.effects_checked, 'before', e.before, 'after', e.after) order by e.id), '[]')
         from stopline.event e
-       where e.job_id = j.id))
+       where e.job_id = j.id),
+    -- What held all jobs of the kind up during this one's life: the newest of it.
+    'kind_events', (
+      select coalesce(jsonb_agg(jsonb_build_object(
+               'id', e.id, 'at', stopline.iso(e.at), 'action', e.action, 'actor', e.actor, 'reason', e.reason,
+               'after', e.after) order by e.id), '[]')
+        from (select *
+                from stopline.event n
+               where n.job_id is null
+                 and n.kind = j.kind
+                 and n.at >= j.created_at
+                 and n.at <= coalesce(j.finished_at, 'infinity')
+                 and n.action in ('paused', 'resumed', 'breaker_opened', 'breaker_extended', 'breaker_closed')
+               order by n.id desc
+               limit 50) e))
     from stopline.job j
     join stopline.kind k on k.name = j.kind
    where j.id = p_job

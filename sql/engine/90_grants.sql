@@ -64,6 +64,8 @@ grant execute on function
   stopline.list_jobs(text, text, integer),
   stopline.show_job(bigint),
   stopline.list_kinds(),
+  stopline.read_clock(),
+  stopline.exposure(text),
   stopline.doctor()
   to stopline_operator;
 

@@ -20,7 +20,11 @@ timeout = "30s"
 
 def policy_row(kind: str, changes: Mapping[str, object]) -> dict[str, object]:
     """The policy row of a kind with every default, and `changes` on top. Unknown columns are refused."""
-    row: dict[str, object] = {**parse_policy(kind, POLICY, f"{kind}/policy.toml").to_row(), "name": kind}
+    row: dict[str, object] = {
+        "reconciles": False,
+        **parse_policy(kind, POLICY, f"{kind}/policy.toml").to_row(),
+        "name": kind,
+    }
     unknown = changes.keys() - row.keys()
     if unknown:
         raise TypeError(f"not columns of stopline.kind: {', '.join(sorted(unknown))}")
