@@ -18,7 +18,8 @@ LAMBDAS = ROOT / "lambdas"
 SQL = ROOT / "sql"
 
 _REQUIREMENTS = "requirements.txt"
-_POLICY_FILES = ("policy.toml", "source.sql")
+_POLICY_FILES = ("policy.toml", "source.sql", "handler.py")
+"""What the migrator reads of a kind. The handler only for the names that it defines: whether it can reconcile."""
 _OWN_NAMES = frozenset({"handler.py", "jobs", "sql", "stopline"})
 
 

@@ -75,6 +75,7 @@ def test_money_is_read_exactly_as_it_is_written() -> None:
 
 COLUMNS = [
     "name",
+    "reconciles",
     "owner",
     "description",
     "idempotent",
@@ -388,7 +389,7 @@ def test_every_field_of_every_section_is_a_declared_key() -> None:
     for section in {name for name, _ in declared} - {""}:
         for field in dataclasses.fields(getattr(policy, section)):
             assert (section, field.name) in declared
-    assert len(declared) == len(COLUMNS) - len(["name"]) + len(dataclasses.fields(policy.access))
+    assert len(declared) == len(COLUMNS) - len(["name", "reconciles"]) + len(dataclasses.fields(policy.access))
 
 
 def test_a_policy_cannot_be_changed() -> None:

@@ -54,6 +54,8 @@ class Policy:
     breaker: Breaker = section(Breaker)
     alarms: Alarms = section(Alarms)
     retention: Retention = section(Retention)
+    reconciles: bool = False
+    """Whether the kind's code can ask its receiver. No key of the file: it is read from handler.py."""
     file: str = field(default="", compare=False)
     declared: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The file as it was written, before defaults: what `overlay` changes."""
@@ -70,7 +72,7 @@ class Policy:
 
     def to_row(self) -> dict[str, object]:
         """The columns of `stopline.kind`, ready for JSON: durations in seconds, money as text."""
-        row: dict[str, object] = {"name": self.name}
+        row: dict[str, object] = {"name": self.name, "reconciles": self.reconciles}
         for declared in declared_keys(Policy):
             if declared.column is not None:
                 value = self.value(declared.section, declared.attribute)

@@ -4,6 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from stopline.errors import PolicyError
 from stopline.limits import LAMBDA_TIMEOUT_SECONDS
+from stopline.policy.hooks import HANDLER, reconciles
 from stopline.policy.keys import Key, declared_keys, section_types
 from stopline.policy.model import Policy
 from stopline.policy.rules import check_policy, check_together
@@ -37,7 +39,7 @@ def load_policies(jobs_dir: Path) -> dict[str, Policy]:
 
 
 def load_policy(path: Path) -> Policy:
-    """The policy in a file; the kind is named by the folder that the file lies in."""
+    """The policy in a file; the kind is named by the folder that the file lies in, and so is its handler found."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -46,7 +48,8 @@ def load_policy(path: Path) -> Policy:
         raise PolicyError(str(path), "file", f"cannot be read: {broken.strerror}") from None
     except UnicodeDecodeError as broken:
         raise PolicyError(str(path), "file", f"is not UTF-8 at byte {broken.start}; save it as UTF-8") from None
-    return parse_policy(path.parent.name, text, str(path))
+    policy = parse_policy(path.parent.name, text, str(path))
+    return replace(policy, reconciles=reconciles(path.parent / HANDLER))
 
 
 def parse_policy(name: str, text: str, file: str) -> Policy:
@@ -71,7 +74,8 @@ def overlay(policy: Policy, changes: Mapping[str, Any]) -> Policy:
             merged[key] = _without_none({**merged.get(key, {}), **value})
         else:
             merged[key] = value
-    return build_policy(policy.name, _without_none(merged), f"{policy.file or policy.name} with an overlay")
+    changed = build_policy(policy.name, _without_none(merged), f"{policy.file or policy.name} with an overlay")
+    return replace(changed, reconciles=policy.reconciles)
 
 
 def build_policy(name: str, declared: Mapping[str, Any], file: str) -> Policy:
