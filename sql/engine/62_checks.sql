@@ -7,7 +7,7 @@
 create or replace function stopline.due_checks(
   p_kind text, p_worker text, p_limit integer, p_seconds_left double precision, p_installation text)
 returns table (
-  job_id bigint, number integer, fence bigint, round integer, attempt integer, key text,
+  job_id bigint, number integer, fence bigint, round integer, attempt integer, attempts_left integer, key text,
   payload text, checkpoint text, effect_key text, deadline_at text, lease_seconds double precision)
 language plpgsql
 volatile
@@ -45,16 +45,20 @@ begin
              next_check_at = v_now + v_lease
         from due d
        where j.id = d.id
-      returning j.id, j.checks, j.fence, j.round, j.attempts, j.key, j.deadline_at
+      returning j.id, j.fence, j.round, j.attempts, j.max_attempts, j.key, j.deadline_at,
+                -- Not j.checks, which starts afresh with every unknown outcome: a number twice in a round would overwrite
+                -- an answer, and take a frozen poller's word on the first question for one on the second.
+                (select coalesce(max(r.number), 0) + 1
+                   from stopline.reconcile_check r
+                  where r.job_id = j.id
+                    and r.round = j.round) as number
     ), asked as (
       insert into stopline.reconcile_check (job_id, number, round, asked_at, worker, answer, detail)
-      select c.id, c.checks, c.round, v_now, left(p_worker, 200), 'unknown', 'asked, and the process ended without an answer'
+      select c.id, c.number, c.round, v_now, left(p_worker, 200), 'unknown', 'asked, and the process ended without an answer'
         from counted c
-      on conflict (job_id, round, number) do update
-         set asked_at = excluded.asked_at, worker = excluded.worker, answer = excluded.answer, detail = excluded.detail,
-             answered_at = null
     )
-    select c.id, c.checks, c.fence, c.round, c.attempts, c.key, d.payload::text, d.checkpoint::text,
+    select c.id, c.number, c.fence, c.round, c.attempts, greatest(least(c.max_attempts, k.max_attempts) - c.attempts, 0), c.key,
+           d.payload::text, d.checkpoint::text,
            stopline.effect_key(c.id), stopline.iso(c.deadline_at), stopline.seconds(v_lease)
       from counted c
       left join stopline.job_data d on d.job_id = c.id
@@ -121,9 +125,13 @@ begin
      set answer = p_answer, detail = stopline.bounded(p_detail), answered_at = v_now
    where r.job_id = p_job and r.round = p_round and r.number = p_number;
 
-  -- An answer "applied" is the truth whenever it comes; the others speak only of the newest question.
+  -- An answer "applied" is the truth whenever it comes; the others speak only of the newest question, and only if no
+  -- attempt has sent anything since it was asked.
   if j.round <> p_round or not (j.state = 'uncertain' or j.replay_by is not null)
-     or (p_answer <> 'applied' and j.checks <> p_number) then
+     or (p_answer <> 'applied'
+         and (c.asked_at < j.claimed_at
+              or exists (select from stopline.reconcile_check r
+                          where r.job_id = p_job and r.round = p_round and r.number > p_number))) then
     return query select 'stale', j.state, j.stop_reason;
     return;
   end if;

@@ -67,6 +67,23 @@ class ClaimStatus(StrEnum):
     FOREIGN = "foreign"
 
 
+class ReceiverAnswer(StrEnum):
+    """What a receiver says about an effect, by `reconcile(job)`: it exists, it does not, or nobody can tell."""
+
+    APPLIED = "applied"
+    NOT_APPLIED = "not_applied"
+    UNKNOWN = "unknown"
+
+
+class RecordAnswer(StrEnum):
+    """What became of a receiver's answer: `recorded` was acted upon, `already_done` had been, `stale` stands with its
+    question and changed nothing, because the job has moved on."""
+
+    RECORDED = "recorded"
+    ALREADY_DONE = "already_done"
+    STALE = "stale"
+
+
 class EnqueueAnswer(StrEnum):
     """What became of one enqueued item."""
 

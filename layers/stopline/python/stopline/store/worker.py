@@ -1,6 +1,7 @@
-"""What a poller may do: tick, claim, and end or record attempts. Every call is safe to repeat.
+"""What a poller may do: tick, claim, end or record attempts, and ask receivers. Every call is safe to repeat.
 
-A tick is keyed, a claim carries a token, a finish carries a fence.
+A tick is keyed, a claim carries a token, a finish carries a fence, an answer the number of its question. Questions whose
+hand-out was lost count as asked: their jobs are handed out again once their time is over.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ import psycopg
 
 from stopline.failure import Failure
 from stopline.payload import decode
-from stopline.states import ClaimStatus, FinishAnswer, State, StopReason
+from stopline.states import ClaimStatus, FinishAnswer, ReceiverAnswer, RecordAnswer, State, StopReason
 from stopline.store.connection import Session
 from stopline.store.faults import is_infrastructure
 
@@ -108,6 +109,39 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One question to a receiver that has been counted. `job` is the job as its newest attempt left it.
+
+    `number` counts the questions of the job's round; `job.lease_seconds` is how long nobody else is handed the job.
+    """
+
+    job: ClaimedJob
+    round: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCheck:
+    """A question about a job whose text Python cannot decode. It must be recorded as unknown."""
+
+    job_id: int
+    round: int
+    number: int
+    column: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecorded:
+    """What became of an answer, and where the job is now."""
+
+    job_id: int
+    answer: RecordAnswer
+    state: State
+    stop_reason: StopReason | None
+
+
+@dataclass(frozen=True, slots=True)
 class StepAnswer:
     """`status` is "ok", "step_limit" or "budget"; `steps` is how many the job has taken in this round."""
 
@@ -150,15 +184,10 @@ class WorkerStore:
         for _, job_id, fence, attempt, left, key, payload, checkpoint, effect_key, deadline_at, lease in rows:
             if job_id is None:
                 continue
-            column = "payload"
             try:
-                if payload is None:
-                    raise ValueError("the job's data row is missing")
-                value = decode(payload)
-                column = "checkpoint"
-                saved = None if checkpoint is None else decode(checkpoint)
-            except ValueError as error:
-                unreadable.append(Unreadable(job_id, fence, column, str(error)))
+                value, saved = _data(payload, checkpoint)
+            except _Undecodable as error:
+                unreadable.append(Unreadable(job_id, fence, error.column, error.cause))
                 continue
             jobs.append(
                 ClaimedJob(job_id, kind, key, fence, attempt, left, effect_key, value, saved, deadline_at, lease)
@@ -227,6 +256,68 @@ class WorkerStore:
     def save_checkpoint(self, job_id: int, fence: int, checkpoint: str) -> None:
         """Store JSON text from which a later attempt resumes. Raises LeaseLost, or Refused if it is too large."""
         self.session.rows("select stopline.save_checkpoint(%s, %s, %s::jsonb)", (job_id, fence, checkpoint))
+
+    def due_checks(
+        self, kind: str, worker: str, limit: int, seconds_left: float, installation: str
+    ) -> list[Check | UnreadableCheck]:
+        """Take up to `limit` questions that are due. Each is counted and is this caller's alone until its lease ends.
+
+        None for a kind without the hook, for less time than an attempt's, or for another installation's database.
+        """
+        rows = self.session.rows(
+            "select job_id, number, fence, round, attempt, attempts_left, key, payload, checkpoint, effect_key, "
+            "deadline_at, lease_seconds from stopline.due_checks(%s, %s, %s, %s, %s)",
+            (kind, worker, limit, seconds_left, installation),
+        )
+        return [_check(kind, *row) for row in rows]
+
+    def record_check(self, job_id: int, round: int, number: int, answer: ReceiverAnswer, detail: str) -> CheckRecorded:
+        """Record the answer to one question, and how it came about. The database decides what follows for the job."""
+        ((recorded, state, stop_reason),) = self.session.rows(
+            "select answer, state, stop_reason from stopline.record_check(%s, %s, %s, %s, %s)",
+            (job_id, round, number, answer, detail),
+        )
+        return CheckRecorded(
+            job_id,
+            RecordAnswer(recorded),
+            State(state),
+            None if stop_reason is None else StopReason(stop_reason),
+        )
+
+
+class _Undecodable(ValueError):
+    """`column` of a row holds text that Python cannot decode."""
+
+    def __init__(self, column: str, cause: str) -> None:
+        super().__init__(f"{column}: {cause}")
+        self.column = column
+        self.cause = cause
+
+
+def _data(payload: str | None, checkpoint: str | None) -> tuple[Any, Any]:
+    """Payload and checkpoint as values. Raises _Undecodable."""
+    if payload is None:
+        raise _Undecodable("payload", "the job's data row is missing")
+    return _decoded("payload", payload), None if checkpoint is None else _decoded("checkpoint", checkpoint)
+
+
+def _decoded(column: str, text: str) -> Any:
+    try:
+        return decode(text)
+    except ValueError as error:
+        raise _Undecodable(column, str(error)) from error
+
+
+def _check(
+    kind: str, job_id: int, number: int, fence: int, round: int, attempt: int, attempts_left: int, key: str | None,
+    payload: str | None, checkpoint: str | None, effect_key: str, deadline_at: str | None, lease: float,
+) -> Check | UnreadableCheck:  # fmt: skip
+    try:
+        value, saved = _data(payload, checkpoint)
+    except _Undecodable as error:
+        return UnreadableCheck(job_id, round, number, error.column, error.cause)
+    job = ClaimedJob(job_id, kind, key, fence, attempt, attempts_left, effect_key, value, saved, deadline_at, lease)
+    return Check(job, round, number)
 
 
 def _finish(job_id: int, answer: str, state: str | None, stop_reason: str | None, due_at: str | None = None) -> Finish:
