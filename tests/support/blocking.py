@@ -33,3 +33,11 @@ def in_background(call: Callable[[], T]) -> Iterator[Future[T]]:
     """Runs `call` in a thread meanwhile; its result is in the future. Leaving waits for it."""
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(call)
+
+
+def until(condition: Callable[[], bool], what: str, timeout: float = 15) -> None:
+    """Looks again and again until `condition` holds. Raises AssertionError naming `what` after `timeout` seconds."""
+    give_up = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < give_up, f"not within {timeout} s: {what}"
+        time.sleep(0.005)

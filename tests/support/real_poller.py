@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from stopline.policy.hooks import reconciles
 from stopline_cli.local.functions import FunctionProcess
 from tests.support.database import Database
 
@@ -13,8 +14,9 @@ from tests.support.database import Database
 class RealPoller:
     """Kinds are added first; the process starts at the first poll and then stays warm."""
 
-    def __init__(self, db: Database, folder: Path) -> None:
+    def __init__(self, db: Database, folder: Path, timeout_s: float = 20) -> None:
         self.db = db
+        self._timeout_s = timeout_s
         self.jobs_dir = folder / "jobs"
         self.jobs_dir.mkdir(parents=True, exist_ok=True)
         self.kinds: list[str] = []
@@ -28,12 +30,14 @@ class RealPoller:
         self._stack.close()
 
     def kind(self, name: str, source: str, **policy: object) -> None:
-        """Writes the kind's handler.py and deploys its policy: 2 s an attempt unless told otherwise."""
+        """Writes the kind's handler.py and deploys its policy: 2 s an attempt unless told otherwise, and whether it
+        reconciles by what the file defines."""
         folder = self.jobs_dir / name
         folder.mkdir(exist_ok=True)
-        (folder / "handler.py").write_text(textwrap.dedent(source), encoding="utf-8")
+        handler = folder / "handler.py"
+        handler.write_text(textwrap.dedent(source), encoding="utf-8")
         defaults: dict[str, object] = {"timeout": 2, "margin": 4, "memory_mb": 512, "retry_base": 60, "retry_cap": 900}
-        self.db.policy(name, **(defaults | policy))
+        self.db.policy(name, **(defaults | {"reconciles": reconciles(handler)} | policy))
         if name not in self.kinds:
             self.kinds.append(name)
 
@@ -52,7 +56,7 @@ class RealPoller:
     def function(self) -> FunctionProcess:
         """The one process that `poll` uses."""
         if self._function is None:
-            self._function = self.start()
+            self._function = self.start(self._timeout_s)
         return self._function
 
     def poll(self, **event: object) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from stopline.error_reference import error_reference
 from stopline.policy.reference import reference
-from stopline.states import DueRule, EnqueueAnswer, Outcome, State, StopReason
+from stopline.states import DueRule, EnqueueAnswer, Outcome, ReceiverAnswer, State, StopReason
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -28,6 +29,7 @@ def first_column(heading: str) -> set[str]:
         ("Why a job stops", StopReason),
         ("When it is due", DueRule),
         ("Keys", EnqueueAnswer),
+        ("Asking the receiver", ReceiverAnswer),
     ],
 )
 def test_each_closed_list_stands_whole_in_the_lifecycle(heading: str, words: type[StrEnum]) -> None:
@@ -36,3 +38,8 @@ def test_each_closed_list_stands_whole_in_the_lifecycle(heading: str, words: typ
 
 def test_every_key_of_a_policy_is_in_the_reference() -> None:
     assert reference() in (DOCS / "configure.md").read_text(encoding="utf-8")
+
+
+def test_every_known_error_is_in_the_lifecycle_with_its_class_and_why() -> None:
+    """FI-15: which answer ends a job and which keeps it can be looked up."""
+    assert error_reference() in (DOCS / "lifecycle.md").read_text(encoding="utf-8")

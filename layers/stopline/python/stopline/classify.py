@@ -1,30 +1,32 @@
 """Decides what an exception says about its attempt: try again, never again, or nobody knows."""
 
-from stopline.errors import Permanent, Transient, Uncertain
+from stopline.errors import Permanent, StoplineError, Transient, Uncertain
 from stopline.errortext import cause_of, class_name, describe
 from stopline.failure import Failure
 from stopline.http import HttpError, retry_after
+from stopline.kind_classes import NONE, KindClasses
 from stopline.known_errors import AWS_CODES, STATUSES, VERDICTS, Verdict
 from stopline.states import Outcome
 
 _CAUSES = 20
 
 
-def classify(exc: BaseException, *, idempotent: bool) -> Failure:
-    """The failure that an attempt ended with. `idempotent` says whether repeating the kind's work is harmless.
+def classify(exc: BaseException, *, idempotent: bool, classes: KindClasses = NONE) -> Failure:
+    """The failure that an attempt ended with. `idempotent` says whether repeating the kind's work is harmless,
+    `classes` what the kind says about errors.
 
-    What a handler raised on purpose is taken as said. A lost answer is transient for idempotent kinds and uncertain for
-    others, also when it is only the cause of another exception. Anything unknown is transient: the cap bounds it.
-    Never raises.
+    What a handler raised on purpose is taken as said, then what the kind says, then the table. A lost answer is
+    transient for idempotent kinds and uncertain for others, also when it is only the cause of another exception.
+    Anything unknown is transient: the cap bounds it. Never raises.
     """
     try:
-        return _classify(exc, idempotent=idempotent)
+        return _classify(exc, idempotent=idempotent, classes=classes)
     except BaseException:  # an exception that defeats its own reading is still an attempt that must be recorded
         name = class_name(exc)
         return Failure(Outcome.TRANSIENT, name, f"{name} (its details could not be read)")
 
 
-def _classify(exc: BaseException, *, idempotent: bool) -> Failure:
+def _classify(exc: BaseException, *, idempotent: bool, classes: KindClasses) -> Failure:
     name, text = describe(exc)
     if isinstance(exc, Transient):
         return Failure(Outcome.TRANSIENT, name, text, retry_after=exc.retry_after)
@@ -32,10 +34,31 @@ def _classify(exc: BaseException, *, idempotent: bool) -> Failure:
         return Failure(Outcome.PERMANENT, name, text)
     if isinstance(exc, Uncertain):
         return Failure(Outcome.UNCERTAIN, name, text)
-    verdict = _verdict(exc)
-    if verdict is None and not idempotent:
-        verdict = _verdict_of_cause(exc)
-    return Failure(_outcome(verdict, idempotent=idempotent), _error_class(exc, name), text, retry_after=_delay(exc))
+    outcome = _said_by_kind(exc, classes)
+    verdict = None if outcome else _verdict(exc)
+    # Also where the kind has spoken of the class: it did not say that what this one wraps had not arrived.
+    if verdict is None and not idempotent and _verdict_of_cause(exc) is Verdict.LOST:
+        outcome = Outcome.UNCERTAIN
+    outcome = outcome or _outcome(verdict, idempotent=idempotent)
+    return Failure(outcome, _error_class(exc, name), text, retry_after=_delay(exc))
+
+
+def _said_by_kind(exc: BaseException, classes: KindClasses) -> Outcome | None:
+    """What the kind's CLASSES say: of an answer by its error code and status, of others by the nearest class that
+    either CLASSES or the table knows. The queue's own errors are not the kind's to judge."""
+    if classes is NONE or issubclass(type(exc), StoplineError):
+        return None
+    if _listed(exc) is Verdict.STATUS:
+        status = _status(exc)
+        found = classes.codes.get(_aws_code(exc)) or (None if status is None else classes.statuses.get(status))
+        if found is not None:
+            return found
+    for ancestor in type(exc).__mro__:
+        if ancestor in classes.exceptions:
+            return classes.exceptions[ancestor]
+        if _name(ancestor) in VERDICTS:
+            return None
+    return None
 
 
 def _outcome(verdict: Verdict | None, *, idempotent: bool) -> Outcome:
@@ -64,10 +87,14 @@ def _verdict(exc: BaseException) -> Verdict | None:
 
 def _listed(exc: BaseException) -> Verdict | None:
     for ancestor in type(exc).__mro__:
-        name = f"{str(ancestor.__module__).partition('.')[0]}.{ancestor.__name__}"
-        if name in VERDICTS:
-            return VERDICTS[name]
+        if _name(ancestor) in VERDICTS:
+            return VERDICTS[_name(ancestor)]
     return None
+
+
+def _name(kind: type) -> str:
+    """A class as the table has it: top package and class name."""
+    return f"{str(kind.__module__).partition('.')[0]}.{kind.__name__}"
 
 
 def _verdict_of_cause(exc: BaseException) -> Verdict | None:

@@ -1,7 +1,7 @@
 """What a poller may do: tick, claim, end or record attempts, and ask receivers. Every call is safe to repeat.
 
-A tick is keyed, a claim carries a token, a finish carries a fence, an answer the number of its question. Questions whose
-hand-out was lost count as asked: their jobs are handed out again once their time is over.
+A tick is keyed, a claim carries a token, a finish carries a fence, an answer the number of its question. A question
+whose hand-out was lost counts as asked: its job is handed out again once its time is over.
 """
 
 from collections.abc import Iterable, Sequence
@@ -118,6 +118,11 @@ class Check:
     job: ClaimedJob
     round: int
     number: int
+
+    @property
+    def job_id(self) -> int:
+        """The job that the question is about."""
+        return self.job.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,14 +37,14 @@ def run_attempt(code: KindCode, job: Job, idempotent: bool) -> Ending:
         if value is None:
             return _DONE
         if not isinstance(value, _PLAIN):
-            _refuse_unstarted(value)
+            refuse_unstarted("run", value)
     except StepLimit as error:
         failure = classify(error, idempotent=idempotent)
         return Ending(failure=_with_reason(failure, error))
     except BaseException as error:
         # Not isinstance: it asks the exception, which may answer with another one.
         lost = issubclass(type(error), InfrastructureError)
-        return Ending(failure=classify(error, idempotent=idempotent), queue_lost=lost)
+        return Ending(failure=classify(error, idempotent=idempotent, classes=code.classes), queue_lost=lost)
     return Ending(result=_text(value))
 
 
@@ -56,13 +56,13 @@ def _text(value: object) -> str:
         return json.dumps({"stopline": "result not stored", "why": type(error).__name__})
 
 
-def _refuse_unstarted(value: object) -> None:
-    """A coroutine or generator has not run: as a result it would pass for work that was done."""
+def refuse_unstarted(function: str, value: object) -> None:
+    """Raises TypeError for a coroutine or generator: it has not run, and would pass for something that was done."""
     if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
         close = getattr(value, "close", None)
         if callable(close):
             close()
-        raise TypeError(f"run(job) returned a {type(value).__name__}, which has not run: return a plain value")
+        raise TypeError(f"{function}(job) returned a {type(value).__name__}, which has not run: return a plain value")
 
 
 def _with_reason(failure: Failure, error: StepLimit) -> Failure:

@@ -1,4 +1,4 @@
-"""What happens in the process that runs an attempt, from the fork to its end by `os._exit`.
+"""What happens in the process of an attempt or a check, from the fork to its end by `os._exit`.
 
 This is fault isolation, not a security boundary: a handler's faults stay in its process, a hostile handler's need not.
 """
@@ -20,12 +20,11 @@ from typing import NoReturn
 
 from stopline.errors import InfrastructureError, LeaseLost, Refused
 from stopline.failure import Failure
-from stopline.store.worker import ClaimedJob
 from stopline.worker import processes
-from stopline.worker.attempt import Ending, run_attempt
+from stopline.worker.attempt import Ending
 from stopline.worker.channel import Channel, Message
 from stopline.worker.job import Job, Tools
-from stopline.worker.loading import KindCode
+from stopline.worker.task import Task
 
 FAILED_START = 70
 """Exit status of a child that ended before it could report anything (EX_SOFTWARE)."""
@@ -46,10 +45,8 @@ _DEFAULT_SIGNALS = (
 class Start:
     """Everything that a child needs. `silence` are descriptors that must lead nowhere in it: the queue's connection."""
 
-    code: KindCode
-    claimed: ClaimedJob
+    task: Task
     tools: Tools
-    idempotent: bool
     ends: float
     seconds: float
     memory_bytes: int
@@ -109,23 +106,22 @@ class ChannelLedger:
 
     def _check_open(self) -> None:
         if self._finished:
-            raise Refused("run(job) has returned: the job can no longer be used")
+            raise Refused("the handler has returned: the job can no longer be used")
         if os.getpid() != self._pid:
             raise Refused(
-                "the job belongs to the process that run(job) was called in: do not use it in a process forked there"
+                "the job belongs to the process that the handler was called in: do not use it in a process forked there"
             )
 
 
 def main(start: Start) -> NoReturn:
-    """Runs the attempt and ends the process: a child that returned would take over the runtime."""
+    """Does the task and ends the process: a child that returned would take over the runtime."""
     pid = os.getpid()
     try:
         _guard(start)
         _streams(start)
         _limit_memory(start.memory_bytes)
         ledger = ChannelLedger(Channel(start.channel))
-        job = Job(start.claimed, ledger, start.tools, start.ends)
-        ending = run_attempt(start.code, job, start.idempotent)
+        ending = start.task.call(Job(start.task.job, ledger, start.tools, start.ends))
         # A process that the handler forked and let return here must not speak for this one.
         if os.getpid() == pid:
             _lift_memory_limit()

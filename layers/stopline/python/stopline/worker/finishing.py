@@ -1,4 +1,4 @@
-"""Writes down how attempts ended.
+"""Writes down how attempts ended, and what receivers answered.
 
 A finish that cannot be written for want of a database, or of a right in it, is repeated with its fence until its lease
 ends or the invocation's time is spent; it never turns into the job's failure.
@@ -13,16 +13,17 @@ from functools import partial
 from typing import Any
 
 from stopline.errors import InfrastructureError
-from stopline.errortext import describe
+from stopline.errortext import clean, describe
 from stopline.failure import Failure
 from stopline.logs import get_logger
-from stopline.states import Outcome
+from stopline.states import Outcome, ReceiverAnswer
 from stopline.store.faults import may_pass
-from stopline.store.worker import ClaimedJob, Finish, Success, WorkerStore
+from stopline.store.worker import Check, ClaimedJob, Finish, Success, UnreadableCheck, WorkerStore
 from stopline.worker.tally import Tally
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
+_DETAIL_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,36 @@ class Finisher:
                 fields=told,
             )
         )
+
+    def answer(
+        self,
+        check: Check | UnreadableCheck,
+        answer: ReceiverAnswer,
+        detail: str,
+        lease_ends: float,
+        seconds: float = 0.0,
+    ) -> None:
+        """Notes what a receiver answered to a question. It is no attempt and counts as none."""
+        told: dict[str, Any] = {"job": check.job_id, "round": check.round, "number": check.number, "given": answer}
+
+        def write(text: str) -> list[Finish]:
+            recorded = self._store.record_check(check.job_id, check.round, check.number, answer, text)
+            self._tally.checks[answer] += 1
+            get_logger().info(
+                "check",
+                kind=self._kind,
+                answer=recorded.answer,
+                state=recorded.state,
+                stop_reason=recorded.stop_reason,
+                detail=text.partition("\n")[0][:_DETAIL_CHARACTERS],
+                seconds=round(seconds, 3),
+                **told,
+            )
+            return []
+
+        entry = _Entry("check", 0, lease_ends, partial(write, clean(detail)), None, told)
+        bare = replace(entry, write=partial(write, "the database refused the detail's text"))
+        self._entries.append(replace(entry, plainer=lambda: [bare]))
 
     def flush(self) -> bool:
         """Writes what can be written now. Returns whether nothing is left; else `next_try` says when to come back."""

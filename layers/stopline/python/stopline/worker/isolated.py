@@ -4,6 +4,7 @@ import time
 
 from stopline.store.worker import Success
 from stopline.worker.supervisor import Ended, NotForkable, Supervisor
+from stopline.worker.task import attempt_of
 from stopline.worker.visit import NOT_STARTED, Visit
 
 _WATCH_SECONDS = 60.0
@@ -47,7 +48,8 @@ def _start(visit: Visit, supervisor: Supervisor) -> None:
                 visit.finisher.release(claimed, NOT_STARTED, lease_ends)
                 continue
             try:
-                supervisor.start(claimed, lease_ends)
+                task = attempt_of(claimed, visit.code, visit.store, idempotent=visit.run.idempotent)
+                supervisor.start(task, lease_ends)
             except NotForkable as error:
                 for unstarted in jobs[number:]:
                     visit.finisher.release(unstarted, f"not started: {error}", lease_ends)
@@ -56,7 +58,7 @@ def _start(visit: Visit, supervisor: Supervisor) -> None:
 
 
 def _finish(visit: Visit, ended: Ended) -> None:
-    claimed, ledger = ended.claimed, ended.ledger
+    claimed, ledger = ended.task.job, ended.task.ledger
     visit.note(claimed, ledger)
     if ended.ending.failure is not None:
         visit.failed(claimed, ledger, ended.ending, ended.lease_ends, ended.seconds)

@@ -1,4 +1,4 @@
-"""Makes the child of an attempt: its channel, its pipes, the fork."""
+"""Makes the child of an attempt or a check: its channel, its pipes, the fork."""
 
 import os
 import socket
@@ -6,30 +6,26 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 from stopline.logs import get_logger
-from stopline.store.worker import ClaimedJob, RunSettings, WorkerStore
+from stopline.store.worker import RunSettings
 from stopline.worker import child
 from stopline.worker.job import Tools
-from stopline.worker.ledger import StoreLedger
-from stopline.worker.loading import KindCode
 from stopline.worker.output import Stream
 from stopline.worker.running import Running
+from stopline.worker.task import Task
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
     """Starts the children of one kind. `queue_fd` gives the descriptor of the queue's connection."""
 
-    code: KindCode
     run: RunSettings
-    store: WorkerStore
     tools: Tools
     queue_fd: Callable[[], int | None]
     memory_bytes: int
 
-    def launch(self, claimed: ClaimedJob, lease_ends: float, others: Collection[int]) -> Running:
+    def launch(self, task: Task, lease_ends: float, others: Collection[int]) -> Running:
         """Forks. `others` are descriptors that the child must not keep. Raises OSError, with nothing left open."""
         with ExitStack() as theirs, ExitStack() as ours:
             channel, channel_end = socket.socketpair()
@@ -45,10 +41,8 @@ class Launcher:
             queue_fd = self.queue_fd()
             started = time.monotonic()
             start = child.Start(
-                code=self.code,
-                claimed=claimed,
+                task=task,
                 tools=self.tools,
-                idempotent=self.run.idempotent,
                 ends=started + self.run.timeout_s,
                 seconds=self.run.timeout_s,
                 memory_bytes=self.memory_bytes,
@@ -64,21 +58,20 @@ class Launcher:
                 child.main(start)
             ours.pop_all()
         return Running(
-            claimed=claimed,
-            ledger=StoreLedger(self.store, claimed.id, claimed.fence),
+            task=task,
             pid=pid,
             pidfd=_pidfd(pid),
             channel=channel,
-            outputs={out: _stream(claimed, "stdout"), err: _stream(claimed, "stderr")},
+            outputs={out: _stream(task, "stdout"), err: _stream(task, "stderr")},
             started=started,
             ends=start.ends,
             lease_ends=lease_ends,
         )
 
 
-def _stream(claimed: ClaimedJob, name: str) -> Stream:
+def _stream(task: Task, name: str) -> Stream:
     log = get_logger()
-    fields: dict[str, Any] = {"kind": claimed.kind, "job": claimed.id, "attempt": claimed.attempt, "stream": name}
+    fields = {**task.told, "stream": name}
     return Stream(lambda text: log.info("output", **fields, text=text))
 
 

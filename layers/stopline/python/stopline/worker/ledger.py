@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
 
+from stopline.errors import Refused
 from stopline.errortext import clean
 from stopline.store.worker import WorkerStore
 
@@ -72,3 +73,26 @@ class StoreLedger:
     def note(self, text: str) -> None:
         if len(self.notes) < 20:
             self.notes.append(clean(text))
+
+
+@dataclass(slots=True)
+class CheckLedger(StoreLedger):
+    """The supervisor's side of a question to a receiver: it only asks, so what an attempt writes down is refused."""
+
+    def start_effect(self) -> None:
+        raise self._refusal("effect")
+
+    def count_step(self) -> str:
+        raise self._refusal("steps")
+
+    def save_checkpoint(self, text: str) -> None:
+        raise self._refusal("save_checkpoint")
+
+    def report_cost(self, usd: Decimal, calls: int) -> None:
+        self.note(f"reconcile(job) reported a cost of ${usd} and {calls} calls in all: noted here, booked nowhere")
+
+    def _refusal(self, method: str) -> Refused:
+        return Refused(
+            f"job {self.job_id}: reconcile(job) only asks the receiver and must change nothing: "
+            f"job.{method}() belongs in run(job)"
+        )

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from stopline.errors import StoplineError
+from stopline.errors import InvalidInput, StoplineError
+from stopline.kind_classes import NONE, KindClasses, read_classes
 
 PACKAGE = "stopline_jobs"
 
@@ -25,11 +26,12 @@ class KindNotLoadable(StoplineError):
 
 @dataclass(frozen=True, slots=True)
 class KindCode:
-    """What a kind's handler.py offers: `run`, and `reconcile` when it has one."""
+    """What a kind's handler.py offers: `run`, and `reconcile` and `CLASSES` when it has them."""
 
     kind: str
     run: Callable[[Any], object]
     reconcile: Callable[[Any], object] | None
+    classes: KindClasses = NONE
 
 
 def load_kind(jobs_dir: Path, kind: str) -> KindCode:
@@ -45,7 +47,7 @@ def load_kind(jobs_dir: Path, kind: str) -> KindCode:
     run = _function(module, "run", kind, file)
     if run is None:
         raise KindNotLoadable(kind, file, "it has no function `run`. Define run(job)")
-    return KindCode(kind, run, _function(module, "reconcile", kind, file))
+    return KindCode(kind, run, _function(module, "reconcile", kind, file), _classes(module, kind, file))
 
 
 def _root(jobs_dir: Path) -> None:
@@ -78,6 +80,15 @@ def _function(module: ModuleType, name: str, kind: str, file: Path) -> Callable[
     except ValueError:
         pass  # a callable without a readable signature is judged when it is called
     return found  # type: ignore[no-any-return]
+
+
+def _classes(module: ModuleType, kind: str, file: Path) -> KindClasses:
+    if not hasattr(module, "CLASSES"):
+        return NONE
+    try:
+        return read_classes(module.CLASSES)
+    except InvalidInput as error:
+        raise KindNotLoadable(kind, file, str(error)) from error
 
 
 def _cause(error: BaseException) -> str:

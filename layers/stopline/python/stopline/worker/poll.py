@@ -1,4 +1,5 @@
-"""One invocation of a poller: for each of its kinds a tick, then claim, run and finish until nothing is due.
+"""One invocation of a poller: for each of its kinds a tick, the due questions to its receiver if its code can ask, then
+claim, run and finish until nothing is due.
 
 What goes wrong with one kind stops only that kind. A database that is away ends the invocation quietly: nothing was
 charged, and the next one comes within a minute. Only an occurrence of a schedule comes once: it is waited for.
@@ -21,6 +22,7 @@ from stopline.store.connection import Session
 from stopline.store.target import CONNECT_TIMEOUT_SECONDS
 from stopline.store.worker import RunSettings, Tick, WorkerStore
 from stopline.worker import processes
+from stopline.worker.checks import Checks
 from stopline.worker.claims import Claims
 from stopline.worker.finishing import Finisher
 from stopline.worker.inline import run_inline
@@ -54,6 +56,7 @@ class Poller:
         self._clients = ClientShelf(settings.region)
         # Kinds that share a poller take turns at being first, and cold starts must not all begin with the same one.
         self._turn = random.randrange(len(settings.kinds))
+        self._kept_waiting: set[str] = set()
         if text := processes.notice():
             get_logger().warning("isolation_reduced", text=text)
 
@@ -111,13 +114,50 @@ class Poller:
         tally.status, tally.tick, tally.note = str(tick.status), tick.counts, tick.note
         if tick.note is not None:
             get_logger().error("source_note", kind=kind, note=tick.note)
-        if tick.status in _LEAVE:
+        work = tick.status not in _LEAVE
+        if not work and code.reconcile is None:
             return
         visit = self._open(code, tick.run, tally, ends, request_id)
-        if tick.run.isolation == "inline":
+        supervisor = Supervisor(code, tick.run, visit.tools, self.session.fileno)
+        failed = None if code.reconcile is None else self._ask(visit, supervisor, request_id, work)
+        if work and visit.run.isolation == "inline":
             run_inline(visit)
-        else:
-            run_isolated(visit, Supervisor(code, tick.run, self._store, visit.tools, self.session.fileno))
+        elif work:
+            run_isolated(visit, supervisor)
+        if failed is not None:
+            raise failed
+
+    def _ask(self, visit: Visit, supervisor: Supervisor, request_id: str, work: bool) -> Exception | None:
+        """Puts the kind's due questions. Returns what kept it from asking: the kind's jobs run all the same.
+
+        Where there is `work`, questions begin in the first half of the time in which an attempt could still begin. If
+        they left no time for one, the next invocation of this process goes to work first.
+        """
+        kind = visit.code.kind
+        if work and kind in self._kept_waiting:
+            self._kept_waiting.discard(kind)
+            return None
+        room = visit.seconds_left - visit.needed
+        checks = Checks(
+            visit,
+            self._worker(request_id),
+            self._settings.installation,
+            time.monotonic() + (room / 2 if work else room),
+        )
+        try:
+            if visit.run.isolation == "inline":
+                checks.ask_inline()
+            else:
+                checks.ask_isolated(supervisor)
+        except Exception as error:
+            get_logger().error("checks_failed", kind=kind, error=describe(error)[1])
+            return error
+        if work and visit.seconds_left < visit.needed:
+            self._kept_waiting.add(kind)
+        return None
+
+    def _worker(self, request_id: str) -> str:
+        return f"{self._settings.worker}/{request_id}"
 
     def _tick(self, kind: str, scheduled_for: datetime | None, ends: float) -> Tick:
         """Ticks. A schedule fires once, so an occurrence is tried again while there is time. Raises OccurrenceLost."""
@@ -144,8 +184,7 @@ class Poller:
             environment=settings.environment,
         )
         finisher = Finisher(code.kind, self._store, tally, ends)
-        worker = f"{settings.worker}/{request_id}"
-        claims = Claims(code.kind, self._store, worker, settings.installation, finisher, tally)
+        claims = Claims(code.kind, self._store, self._worker(request_id), settings.installation, finisher, tally)
         return Visit(code, run, self._store, tools, claims, finisher, tally, ends)
 
 

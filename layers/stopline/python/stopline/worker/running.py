@@ -1,4 +1,4 @@
-"""One attempt that runs in a child: its descriptors, what it has told so far, and how it turns out to have ended."""
+"""One attempt or check in a child: its descriptors, what it has told so far, and how it turns out to have ended."""
 
 import os
 import signal
@@ -12,11 +12,11 @@ from stopline.errortext import clean
 from stopline.failure import Failure
 from stopline.logs import get_logger
 from stopline.states import Outcome, StopReason
-from stopline.store.worker import ClaimedJob
 from stopline.worker.attempt import Ending
 from stopline.worker.channel import Inbox, Message, ProtocolError, encode
-from stopline.worker.ledger import MOST_USD, StoreLedger
+from stopline.worker.ledger import MOST_USD
 from stopline.worker.output import Stream
+from stopline.worker.task import Task
 
 _CHUNK = 65536
 _AFTER_END_BYTES = 1024 * 1024
@@ -24,10 +24,9 @@ _AFTER_END_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class Running:
-    """A child and what is known of its attempt. `ends` and `started` are monotonic seconds."""
+    """A child and what is known of its task. `ends` and `started` are monotonic seconds."""
 
-    claimed: ClaimedJob
-    ledger: StoreLedger
+    task: Task
     pid: int
     pidfd: int | None
     channel: socket.socket
@@ -84,7 +83,7 @@ class Running:
             stream.close()
             if stream.dropped:
                 get_logger().warning(
-                    "output_cut", kind=self.claimed.kind, job=self.claimed.id, dropped_bytes=stream.dropped
+                    "output_cut", kind=self.task.job.kind, job=self.task.job.id, dropped_bytes=stream.dropped
                 )
 
     def close(self) -> None:
@@ -107,7 +106,9 @@ class Running:
         if natural and status is not None and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM):
             return self._died(status, seconds)
         return Ending(
-            failure=Failure(Outcome.TIMEOUT, "Timeout", f"the attempt was killed at its timeout, after {seconds:.1f} s")
+            failure=Failure(
+                Outcome.TIMEOUT, "Timeout", f"the {self.task.what} was killed at its timeout, after {seconds:.1f} s"
+            )
         )
 
     def _died(self, status: int, seconds: float) -> Ending:
@@ -130,11 +131,11 @@ class Running:
                 _reported(message)
                 self.final = message
             case "cost":
-                self.ledger.report_cost(*_cost(message))
+                self.task.ledger.report_cost(*_cost(message))
             case "client":
-                self.ledger.used_client(str(message.get("service")))
+                self.task.ledger.used_client(str(message.get("service")))
             case "note":
-                self.ledger.note(str(message.get("text")))
+                self.task.ledger.note(str(message.get("text")))
             case _ if self.over:
                 pass  # the child died before it could hear an answer: what it asked for has not begun
             case _:
@@ -145,11 +146,11 @@ class Running:
         try:
             match message["type"]:
                 case "effect":
-                    self.ledger.start_effect()
+                    self.task.ledger.start_effect()
                 case "step":
-                    answer["status"] = self.ledger.count_step()
+                    answer["status"] = self.task.ledger.count_step()
                 case "checkpoint":
-                    self.ledger.save_checkpoint(str(message.get("text")))
+                    self.task.ledger.save_checkpoint(str(message.get("text")))
                 case other:
                     raise ProtocolError(f"a message has the unknown type {other[:40]!r}")
         except ProtocolError:

@@ -1,4 +1,4 @@
-"""Forks a child for every attempt, watches it, ends it, and leaves nothing of it alive.
+"""Forks a child for every attempt and check, watches it, ends it, and leaves nothing of it alive.
 
 It waits for the process, never for the end of a pipe: a grandchild can hold a pipe open for ever. The supervisor must
 be single-threaded, because a fork copies locks that other threads hold and nobody in the child would ever release.
@@ -17,14 +17,14 @@ from types import TracebackType
 
 from stopline.errors import StoplineError
 from stopline.logs import get_logger
-from stopline.store.worker import ClaimedJob, RunSettings, WorkerStore
+from stopline.store.worker import RunSettings
 from stopline.worker import processes
 from stopline.worker.attempt import Ending
 from stopline.worker.job import Tools
 from stopline.worker.launching import Launcher
-from stopline.worker.ledger import StoreLedger
 from stopline.worker.loading import KindCode
 from stopline.worker.running import Running
+from stopline.worker.task import Task
 
 MIB = 1024 * 1024
 _ROOM_BYTES = 16 * MIB
@@ -40,30 +40,27 @@ class NotForkable(StoplineError):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An attempt that is over, with everything that its finish needs. `lease_ends` is in monotonic seconds."""
+    """A task that is over, with everything that its record needs. `lease_ends` is in monotonic seconds."""
 
-    claimed: ClaimedJob
-    ledger: StoreLedger
+    task: Task
     ending: Ending
     seconds: float
     lease_ends: float
 
 
 class Supervisor:
-    """Runs the attempts of one kind in children, several at once. Use it as a context manager: leaving kills what runs.
+    """Runs the tasks of one kind in children, several at once. Use it as a context manager: leaving kills what runs.
 
     `queue_fd` gives the descriptor of the queue's connection, which leads nowhere in a child.
     """
 
-    def __init__(
-        self, code: KindCode, run: RunSettings, store: WorkerStore, tools: Tools, queue_fd: Callable[[], int | None]
-    ) -> None:
+    def __init__(self, code: KindCode, run: RunSettings, tools: Tools, queue_fd: Callable[[], int | None]) -> None:
         self._code = code
         self._run = run
         self._tools = tools
         self._running: list[Running] = []
         self._memory = run.memory_mb * MIB // run.children
-        self._launcher = Launcher(code, run, store, tools, queue_fd, self._memory)
+        self._launcher = Launcher(run, tools, queue_fd, self._memory)
 
     def __enter__(self) -> "Supervisor":
         # A kind's import may have had the kernel reap children, which loses how they ended.
@@ -107,7 +104,7 @@ class Supervisor:
 
     @property
     def running(self) -> int:
-        """How many attempts run now."""
+        """How many tasks run now."""
         return len(self._running)
 
     @property
@@ -115,15 +112,14 @@ class Supervisor:
         """How many more can be started now."""
         return self._run.children - len(self._running)
 
-    def start(self, claimed: ClaimedJob, lease_ends: float) -> None:
-        """Starts an attempt. Raises NotForkable when it did not start."""
+    def start(self, task: Task, lease_ends: float) -> None:
+        """Starts a task. Raises NotForkable when it did not start."""
         self._single_threaded()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # or the child would hold a copy of what is still unwritten
         try:
-            running = self._launcher.launch(
-                claimed, lease_ends, [fd for other in self._running for fd in other.descriptors()]
-            )
+            others = [fd for other in self._running for fd in other.descriptors()]
+            running = self._launcher.launch(task, lease_ends, others)
         except OSError as error:
             raise NotForkable(
                 f"kind {self._code.kind}: no child can be started: {error}. "
@@ -200,9 +196,7 @@ class Supervisor:
                 self._selector.unregister(fd)
         running.drain()
         running.close()
-        self._tools.clients.want(running.ledger.services)
+        self._tools.clients.want(running.task.ledger.services)
         if orphans:
-            get_logger().warning("orphans_killed", kind=self._code.kind, job=running.claimed.id, processes=orphans)
-        return Ended(
-            running.claimed, running.ledger, running.ending(natural, status, seconds), seconds, running.lease_ends
-        )
+            get_logger().warning("orphans_killed", kind=self._code.kind, job=running.task.job.id, processes=orphans)
+        return Ended(running.task, running.ending(natural, status, seconds), seconds, running.lease_ends)

@@ -10,7 +10,8 @@ from stopline.store.worker import Finish
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of attempts. `late` ones had lost their lease; `lost` ones could not be written before it ended."""
+    """Counts of attempts: `late` ones had lost their lease; `lost` ones could not be written before it ended. `checks`
+    are questions, by what the receiver answered."""
 
     status: str = "ok"
     tick: dict[str, int] = field(default_factory=dict)
@@ -19,6 +20,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     released: int = 0
     unreadable: int = 0
+    checks: Counter[str] = field(default_factory=Counter)
     late: int = 0
     lost: int = 0
     calls: int = 0
@@ -47,6 +49,7 @@ class Tally:
             "released": self.released,
         }
         rest = {
+            "checks": dict(self.checks),
             "unreadable": self.unreadable,
             "late": self.late,
             "lost": self.lost,
