@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stopline.states import State
+from stopline_cli.kind_state import kind_state
+from stopline_cli.outlook import is_asked
 from stopline_cli.rules import due_rule, stop_rule
-from stopline_cli.words import away, counted, dated, failure, span, usd
+from stopline_cli.words import away, counted, dated, failure, line, one_line, span, usd
 
 Row = Mapping[str, Any]
 
 _STOPPED = "It will not run again unless somebody replays it."
-_ERROR_CHARACTERS = 300
 
 
 def explain(shown: Row) -> list[str]:
@@ -24,8 +25,8 @@ def explain(shown: Row) -> list[str]:
         sentences.append(_last_attempt(job))
     if job["finished_at"] is None:
         sentences += _limits(job, kind, now)
-    sentences += _late(shown["attempts"])
-    sentences.append(f"Kind {job['kind']} is owned by {kind['owner']}.")
+    sentences += _late(job, shown["attempts"])
+    sentences.append(f"Kind {job['kind']} is owned by {line(kind['owner'])}.")
     return sentences
 
 
@@ -36,21 +37,12 @@ def _pending(job: Row, kind: Row, now: str) -> list[str]:
     found = [f"Waiting: {attempt} {when}.", due_rule(job, kind)]
     if not waiting:
         found.append(f"The poller of {kind['name']} looks every {span(kind['run_every'])}.")
-    return found + _kind_state(kind, now)
-
-
-def _kind_state(kind: Row, now: str) -> list[str]:
-    if kind["retired_at"] is not None:
-        return [f"Nothing will claim it: kind {kind['name']} was retired {dated(kind['retired_at'], now)}."]
-    if kind["paused_at"] is not None:
-        until = f" until {dated(kind['paused_until'], now)}" if kind["paused_until"] else ""
-        return [f"Nothing claims it now: {kind['paused_by']} paused the kind{until}, because {kind['paused_why']}."]
-    return []
+    return found + kind_state(kind, now)
 
 
 def _claimed(job: Row, kind: Row, now: str) -> list[str]:
     started = f"Attempt {job['attempts']} of {job['max_attempts']} was started {dated(job['claimed_at'], now)}"
-    found = [f"Running: {started} by {job['claimed_by']}."]
+    found = [f"Running: {started} by {line(job['claimed_by'])}."]
     if away(job["lease_until"], now).startswith("in "):
         found.append(f"Its lease holds until {dated(job['lease_until'], now)}.")
     else:
@@ -73,15 +65,24 @@ def _crash_is_unknown(job: Row, kind: Row) -> bool:
 def _uncertain(job: Row, kind: Row, now: str) -> list[str]:
     found = [
         "Uncertain: nobody knows whether its effect happened, so it will not be tried again by itself.",
-        f"Ask the receiver about {job['effect_key']}: that reference is the same in every attempt.",
+        f"The receiver knows it as {job['effect_key']}: that reference is the same in every attempt.",
     ]
-    if job["next_check_at"] is not None:
-        asked = f"{job['checks']} of {kind['max_checks']} checks were made"
-        # The poller does not ask by itself yet: a promise of a check that nobody makes would keep a person waiting.
-        found.append(f"An answer is worth asking for from {dated(job['next_check_at'], now)}; {asked}.")
+    asked = f"{job['checks']} of {kind['max_checks']} checks were made"
+    if is_asked(job, kind):
+        found.append(f"The poller asks the receiver {_from(job['next_check_at'], now)}; {asked}.")
+    elif kind["reconciles"]:
+        found.append(f"Nobody asks the receiver any more: {asked}. A person must decide.")
+    else:
+        found.append(f"Kind {kind['name']} has no reconcile hook: a person asks the receiver and reconciles the job.")
+    if job["cancel_requested_at"] is not None:
+        found.append("A cancel was requested: if its effect does not exist, the job is cancelled.")
     if job["review_by"] is not None:
-        found.append(f"A person should have settled it by {dated(job['review_by'], now)}.")
+        found.append(f"{line(kind['owner'])} should have settled it by {dated(job['review_by'], now)}.")
     return found
+
+
+def _from(at: str, now: str) -> str:
+    return f"at {dated(at, now)}" if away(at, now).startswith("in ") else "at its next poll"
 
 
 def _succeeded(job: Row, kind: Row, now: str) -> list[str]:
@@ -89,18 +90,28 @@ def _succeeded(job: Row, kind: Row, now: str) -> list[str]:
 
 
 def _cancelled(job: Row, kind: Row, now: str) -> list[str]:
-    return [f"Cancelled {dated(job['finished_at'], now)}.", _STOPPED, *_key(job)]
+    return [f"Cancelled {dated(job['finished_at'], now)}.", *_replay(job, kind, now), *_key(job)]
 
 
 def _abandoned(job: Row, kind: Row, now: str) -> list[str]:
     found = [
         f"Abandoned {dated(job['finished_at'], now)} ({job['stop_reason']}): {stop_rule(job, kind)}.",
-        _STOPPED,
+        *_replay(job, kind, now),
         *_key(job),
     ]
     if job["acknowledged_at"] is None:
         found.append("Nobody has acknowledged it yet.")
     return found
+
+
+def _replay(job: Row, kind: Row, now: str) -> list[str]:
+    if job["replay_by"] is None:
+        return [_STOPPED]
+    asked = f"{line(job['replay_by'])} asked for a replay, because {one_line(job['replay_why'])}."
+    if not is_asked(job, kind):
+        return [asked, "The receiver is asked no more; the sweep closes the request."]
+    made = f"{job['checks']} of {kind['max_checks']} checks were made"
+    return [asked, f"The receiver is asked first, {_from(job['next_check_at'], now)}; {made}."]
 
 
 _STATES: dict[State, Callable[[Row, Row, str], list[str]]] = {
@@ -125,9 +136,9 @@ def _key(job: Row) -> list[str]:
 
 
 def _last_attempt(job: Row) -> str:
-    first = failure(job["last_error_class"], job["last_error"]).partition("\n")[0]
-    cut = f"{first[:_ERROR_CHARACTERS]}…" if len(first) > _ERROR_CHARACTERS else first
-    return f"The last attempt ended as {job['last_outcome']}: {cut}"
+    error = one_line(failure(job["last_error_class"], job["last_error"]))
+    of = ", of an earlier round," if job["round"] > 1 and job["attempts"] == 0 else ""
+    return f"The last attempt{of} ended as {job['last_outcome']}: {error}"
 
 
 def _limits(job: Row, kind: Row, now: str) -> list[str]:
@@ -146,10 +157,12 @@ def _limits(job: Row, kind: Row, now: str) -> list[str]:
     return sentences
 
 
-def _late(attempts: list[Row]) -> list[str]:
-    return [
-        f"Attempt {attempt['attempt']} of round {attempt['round']} answered late: {attempt['late_outcome']}. "
-        "That changed no state."
-        for attempt in attempts
-        if attempt["late_outcome"] is not None
-    ]
+def _late(job: Row, attempts: list[Row]) -> list[str]:
+    found = []
+    for attempt in attempts:
+        if attempt["late_outcome"] is not None:
+            name = f"Attempt {attempt['attempt']} of round {attempt['round']}"
+            taken = job["state"] == State.SUCCEEDED and attempt["late_at"] == job["finished_at"]
+            then = "It was taken as the truth." if taken else "That changed no state."
+            found.append(f"{name} answered late: {attempt['late_outcome']}. {then}")
+    return found

@@ -8,15 +8,21 @@ import typer
 from stopline.errors import StoplineError
 from stopline_cli.commands.adopt import adopt
 from stopline_cli.commands.demo import demo
+from stopline_cli.commands.exposure import exposure
 from stopline_cli.commands.jobs import jobs
 from stopline_cli.commands.kinds import kinds
 from stopline_cli.commands.local import local
 from stopline_cli.commands.migrate import migrate
+from stopline_cli.commands.operate import ack, cancel, reconcile, release_key, replay
+from stopline_cli.commands.pause import pause, resume
+from stopline_cli.commands.reasons import reasons
 from stopline_cli.commands.show import show
 from stopline_cli.errors import CommandError
 from stopline_cli.output import print_error
 
-COMMANDS = (demo, kinds, jobs, show, migrate, adopt, local)
+LOOK = (kinds, jobs, show, reasons, exposure)
+ACT = (cancel, replay, reconcile, ack, release_key, pause, resume)
+COMMANDS = (demo, *LOOK, *ACT, migrate, adopt, local)
 
 app = typer.Typer(
     name="stopline",

@@ -15,6 +15,8 @@ def due_rule(job: Row, kind: Row) -> str:
     rule = DueRule(job["due_rule"])
     match rule:
         case DueRule.ENQUEUE:
+            if job["round"] > 1:
+                return "A replay opened this round, and set the due time to that moment."
             return "The due time was set when the job was enqueued."
         case DueRule.BACKOFF:
             base = span(kind["retry_base"])
@@ -29,7 +31,10 @@ def due_rule(job: Row, kind: Row) -> str:
         case DueRule.BREAKER:
             return "The kind's circuit breaker set the due time: its jobs were failing together."
         case DueRule.CHECK:
-            return "A check with the receiver set the due time."
+            base = span(kind["retry_base"])
+            return (
+                f"The receiver has no effect of it; backoff set the due time from there, {base} doubled, at most {cap}."
+            )
     assert_never(rule)
 
 

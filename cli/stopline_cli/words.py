@@ -61,3 +61,19 @@ def failure(error_class: str | None, error: str | None) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 attempt`, `2 attempts`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def line(text: object) -> str:
+    """A text that somebody else wrote as part of one line of ours: its line breaks become visible and begin nothing."""
+    return "" if text is None else str(text).replace("\r", "\\r").replace("\n", "\\n")
+
+
+def one_line(text: str | None, longest: int = 300) -> str:
+    """The first line of a text, cut after `longest` characters."""
+    first = line((text or "").strip().partition("\n")[0])
+    return f"{first[:longest]}…" if len(first) > longest else first
+
+
+def listed(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""

@@ -9,6 +9,18 @@ security definer
 set search_path = pg_catalog, stopline, pg_temp
 as $$ select stopline.clock() $$;
 
+-- A kind, and what keeps its jobs from being claimed at this moment beside a pause.
+create or replace function stopline.kind_now(k stopline.kind, p_now timestamptz)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, stopline, pg_temp
+as $$
+  select stopline.kind_summary(k) || jsonb_build_object(
+    'over_budget', coalesce(stopline.affordable(k, p_now) <= 0, false),
+    'full', k.concurrency is not null and stopline.running(k.name, p_now) >= k.concurrency)
+$$;
+
 create or replace function stopline.job_summary(j stopline.job)
 returns jsonb
 language sql
@@ -62,7 +74,7 @@ as $$
   select jsonb_build_object(
     'now', stopline.iso(stopline.clock()),
     'job', stopline.job_summary(j),
-    'kind', stopline.kind_summary(k),
+    'kind', stopline.kind_now(k, stopline.clock()),
     'attempts', (
       select coalesce(jsonb_agg(jsonb_build_object(
                'fence', a.fence, 'round', a.round, 'attempt', a.attempt, 'started_at', stopline.iso(a.started_at),
@@ -94,7 +106,7 @@ as $$
                where n.job_id is null
                  and n.kind = j.kind
                  and n.at >= j.created_at
-                 and n.at <= coalesce(j.finished_at, 'infinity')
+                 and (j.finished_at is null or n.at <= j.finished_at)
                  and n.action in ('paused', 'resumed', 'breaker_opened', 'breaker_extended', 'breaker_closed')
                order by n.id desc
                limit 50) e))
@@ -110,5 +122,5 @@ stable
 security definer
 set search_path = pg_catalog, stopline, pg_temp
 as $$
-  select stopline.kind_summary(k) from stopline.kind k order by k.name
+  select stopline.kind_now(k, n.now) from stopline.kind k, (select stopline.clock() as now offset 0) n order by k.name
 $$;

@@ -25,7 +25,7 @@ as $$
   ), priced as (
     select l.*,
            l.attempts_left * coalesce(k.per_attempt_usd, 0) + l.steps_left * coalesce(k.per_step_usd, 0) as usd,
-           greatest(k.per_job_usd - l.cost_usd, 0) as cap
+           case when k.per_job_usd is not null then greatest(k.per_job_usd - l.cost_usd, 0) end as cap
       from left_of l
   )
   select p.state, p.attempts_left, count(*), sum(p.steps_left)::bigint, sum(p.usd), sum(least(p.usd, p.cap)),
@@ -49,7 +49,8 @@ as $$
            coalesce(sum(usd), 0) as usd, coalesce(sum(usd_within_caps), 0) as usd_within_caps, coalesce(sum(ended_by_cap), 0) as ended_by_cap
       from rounds
   ), today as (
-    select coalesce((select usd from stopline.spend where kind = k.name and day = stopline.utc_day(p_now)), 0) as usd
+    select s.usd, case when k.daily_budget_usd is not null then greatest(k.daily_budget_usd - s.usd, 0) end as budget_left
+      from (select coalesce((select usd from stopline.spend where kind = k.name and day = stopline.utc_day(p_now)), 0) as usd) s
   )
   select jsonb_build_object(
     'kind', k.name,
@@ -74,8 +75,8 @@ as $$
   || jsonb_build_object(
     'spent_today_usd', d.usd,
     'daily_budget_usd', k.daily_budget_usd,
-    'budget_left_today_usd', greatest(k.daily_budget_usd - d.usd, 0),
-    'worst_case_today_usd', least(t.usd_within_caps, greatest(k.daily_budget_usd - d.usd, 0)))
+    'budget_left_today_usd', d.budget_left,
+    'worst_case_today_usd', least(t.usd_within_caps, d.budget_left))
     from total t, today d
 $$;
 

@@ -22,10 +22,28 @@ MAY_CALL = {
         "start_effect",
         "count_step",
         "save_checkpoint",
+        "due_checks",
+        "record_check",
     },
     "stopline_sweeper": {"sweep", "purge"},
     "stopline_monitor": {"health", "reasons"},
-    "stopline_operator": {"health", "reasons", "list_jobs", "show_job", "list_kinds", "doctor"},
+    "stopline_operator": {
+        "health",
+        "reasons",
+        "list_jobs",
+        "show_job",
+        "list_kinds",
+        "read_clock",
+        "exposure",
+        "doctor",
+        "cancel",
+        "replay",
+        "reconcile",
+        "acknowledge",
+        "release_key",
+        "pause_kind",
+        "resume_kind",
+    },
     "stopline_support": set(),
     "stopline_source": {"holds_key"},
 }
@@ -221,7 +239,7 @@ def test_a_function_that_is_dropped_and_made_again_has_its_grants_after_the_engi
     copy = SqlCopy(tmp_path)
     copy.engine("39_again", "drop function stopline.sweep(integer);")
     deploy(db, copy.path)
-    assert db.connect("stopline_sweeper").execute("select count(*) from stopline.sweep(1)").fetchone() == (9,)
+    assert db.connect("stopline_sweeper").execute("select count(*) from stopline.sweep(1)").fetchone() == (13,)
     for role in ("stopline_worker", "stopline_monitor"):
         with pytest.raises(pg.InsufficientPrivilege):
             db.connect(role).execute("select * from stopline.sweep(1)")

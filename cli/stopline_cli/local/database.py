@@ -30,14 +30,21 @@ def local_target(server: EmbeddedPostgres, role: str, dbname: str = DATABASE) ->
 
 
 @contextmanager
-def reading(name: str) -> Iterator[ReadStore]:
-    """What an operator may read of the local database `name`. Raises CommandError when it was never made."""
+def operator_session(name: str) -> Iterator[Session]:
+    """A session as `stopline_operator` on the local database `name`. Raises CommandError when it was never made."""
     server = local_server(name)
     if not server.data_dir.exists():
         raise CommandError(f"local database {name!r}", "does not exist yet", FIX[name])
     with server:
         session = Session(local_target(server, "stopline_operator"))
         try:
-            yield ReadStore(session)
+            yield session
         finally:
             session.close()
+
+
+@contextmanager
+def reading(name: str) -> Iterator[ReadStore]:
+    """What an operator may read of the local database `name`. Raises CommandError when it was never made."""
+    with operator_session(name) as session:
+        yield ReadStore(session)

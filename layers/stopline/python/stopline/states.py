@@ -102,3 +102,12 @@ class FinishAnswer(StrEnum):
     ALREADY = "already"
     LATE = "late"
     UNKNOWN = "unknown"
+
+
+class OperatorAnswer(StrEnum):
+    """What became of a person's action: `done` changed the job or kind, `requested` leaves the decision to the running
+    attempt or to the receiver, `already_done` found it so and added nothing."""
+
+    DONE = "done"
+    REQUESTED = "requested"
+    ALREADY_DONE = "already_done"

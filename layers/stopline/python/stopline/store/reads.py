@@ -1,6 +1,7 @@
 """What people may look at."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from stopline.store.connection import Session
 
@@ -16,10 +17,21 @@ class ReadStore:
         return [row for (row,) in self.session.rows("select stopline.list_jobs(%s, %s, %s)", (kind, state, limit))]
 
     def job(self, job_id: int) -> dict[str, Any] | None:
-        """One job with `now`, `job`, `kind`, `attempts`, `checks` and `events`; None if there is no such job."""
+        """One job with `now`, `job`, `kind`, `attempts`, `checks`, `events` and `kind_events` (its kind's pauses during
+        the job's life); None if there is no such job."""
         rows = self.session.rows("select stopline.show_job(%s)", (job_id,))
         return rows[0][0] if rows else None
 
     def kinds(self) -> list[dict[str, Any]]:
         """Every kind that was ever deployed, with its policy (spans in seconds) and state."""
         return [row for (row,) in self.session.rows("select stopline.list_kinds()")]
+
+    def exposure(self, kind: str | None = None) -> dict[str, Any]:
+        """What open jobs may still cost: `now`, `day`, `totals` and `kinds`, each with all terms of its arithmetic."""
+        ((answer,),) = self.session.rows("select stopline.exposure(%s)", (kind,))
+        return dict(answer)
+
+    def now(self) -> datetime:
+        """The database's time."""
+        ((now,),) = self.session.rows("select stopline.read_clock()")
+        return cast(datetime, now)
