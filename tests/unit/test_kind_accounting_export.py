@@ -12,6 +12,8 @@ from stopline import Permanent, Uncertain
 from stopline.classify import classify
 from stopline.http import HttpError
 from stopline.states import Outcome
+from stopline.worker.loading import KindCode
+from stopline.worker.question import answer_of, run_check
 from stopline_cli.standins.connector import ConnectorService
 from stopline_cli.standins.server import StandIn
 from stopline_cli.standins.service import Answer, Reply, Request
@@ -55,6 +57,13 @@ def run(made: HandmadeJob) -> dict[str, Any]:
 def reconcile(made: HandmadeJob) -> str:
     answer: str = kind_module(KIND).reconcile(made)
     return answer
+
+
+def asked(made: HandmadeJob) -> tuple[str, str]:
+    """What the worker records of the question: the answer and its reason."""
+    code = KindCode(KIND, run, reconcile)
+    answer, reason = answer_of(run_check(code, made))  # type: ignore[arg-type]
+    return str(answer), reason
 
 
 def script(connector: StandIn, **step: object) -> None:
@@ -176,11 +185,24 @@ def test_the_connector_is_asked_what_became_of_a_send_that_timed_out(
     assert reconcile(made) == answer
 
 
-@pytest.mark.parametrize("fault", ["hang", "drop", "unavailable", "throttle", "server_error"])
-def test_a_question_without_an_answer_leaves_the_outcome_unknown(connector: StandIn, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("hang", "ReadTimeoutError"),
+        ("drop", "ProtocolError"),
+        ("unavailable", "HTTP 503"),
+        ("throttle", "HTTP 429"),
+        ("server_error", "HTTP 500"),
+    ],
+)
+def test_a_question_without_an_answer_leaves_the_outcome_unknown_and_says_why(
+    connector: StandIn, fault: str, told: str
+) -> None:
     run(job(connector))
     connector.service.script.replace({"lookup:*": [{"fault": fault}]})
-    assert reconcile(job(connector, wire_seconds=0.3)) == "unknown"
+    answer, reason = asked(job(connector, wire_seconds=0.3))
+    assert answer == "unknown"
+    assert told in reason
 
 
 @pytest.mark.parametrize(
@@ -195,7 +217,7 @@ def test_a_question_without_an_answer_leaves_the_outcome_unknown(connector: Stan
 )
 def test_an_answer_that_is_not_the_connectors_own_is_no_evidence(status: int, body: object) -> None:
     with StandIn(Odd(status, body)) as odd:
-        assert reconcile(job(odd)) == "unknown"
+        assert asked(job(odd))[0] == "unknown"
 
 
 def change(path: str, value: object) -> Callable[[dict[str, Any]], None]:

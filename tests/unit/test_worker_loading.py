@@ -63,6 +63,12 @@ def test_another_folder_of_kinds_is_not_served_with_the_code_of_the_first(jobs: 
         ("def run(): pass\n", "`run` must take one argument, the job"),
         ("def run(job, more): pass\n", "`run` must take one argument, the job"),
         ("def run(job): pass\nreconcile = 'no'\n", "`reconcile` is not a function"),
+        ("def run(job): pass\nCLASSES = [409]\n", "CLASSES: must be a dict, not a list"),
+        ("def run(job): pass\nCLASSES = {409: 'again'}\n", r"CLASSES\[409\]: must be one of transient, permanent, unc"),
+        (
+            "def run(job): pass\nCLASSES = {200: 'transient'}\n",
+            r"CLASSES\[200\]: must be an exception class, an HTTP st",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused_by_kind_file_and_cause(jobs: Path, source: str, cause: str) -> None:

@@ -55,16 +55,18 @@ class Connector:
         }
 
     def ask(self, batch: Batch) -> str:
-        """Whether the connector holds the batch: "applied", "not_applied" or "unknown"."""
-        try:
-            response = self._request("GET", f"/batches/{quote(batch.reference, safe='')}", {}, None)
-        except urllib3.exceptions.HTTPError:
-            return "unknown"
+        """Whether the connector holds the batch: "applied" or "not_applied".
+
+        Raises what kept it from saying so, which leaves the outcome unknown and stands with the question.
+        """
+        response = self._request("GET", f"/batches/{quote(batch.reference, safe='')}", {}, None)
         if response.status == 404 and _field(response.data, "error") == "not_found":
             return "not_applied"
-        # Other invoices under our reference are nothing that a program should decide on.
-        same = response.status == 200 and _field(response.data, "invoice_ids") == batch.invoice_ids
-        return "applied" if same else "unknown"
+        raise_for_status(response)
+        if response.status != 200 or _field(response.data, "invoice_ids") != batch.invoice_ids:
+            # Other invoices under our reference are nothing that a program should decide on.
+            raise Uncertain(f"the connector answered {response.status} with other invoices than this batch's")
+        return "applied"
 
     def _request(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None

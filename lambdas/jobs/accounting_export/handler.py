@@ -19,6 +19,6 @@ def run(job: Job) -> dict[str, object]:
 
 
 def reconcile(job: Job) -> str:
-    """Whether the connector holds this job's batch: "applied", "not_applied" or "unknown"."""
+    """Whether the connector holds this job's batch: "applied" or "not_applied"; raises when it does not say."""
     batch = Batch.from_payload(job.effect_key, job.payload)
     return Connector.from_environment(job.environment, job.timeout_for_wire()).ask(batch)
