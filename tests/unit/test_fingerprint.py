@@ -35,9 +35,10 @@ def grouping_errors(name: Callable[[str, str], str]) -> tuple[list[str], list[tu
 
 
 def test_the_corpus_is_large_enough_to_mean_something() -> None:
-    assert len(CORPUS) >= 8
-    assert sum(len(texts) for _, texts in CORPUS.values()) >= 25
-    assert sum(len(texts) > 1 for _, texts in CORPUS.values()) >= 8
+    assert len(CORPUS) >= 20
+    assert sum(len(set(texts)) for _, texts in CORPUS.values()) >= 60
+    assert sum(len(set(texts)) > 1 for _, texts in CORPUS.values()) >= 20
+    assert [group for group, (_, texts) in CORPUS.items() if len(set(texts)) < len(texts)] == []
 
 
 def test_one_fault_has_one_fingerprint_and_different_faults_differ() -> None:
