@@ -115,10 +115,11 @@ $$;
 -- budget start afresh, the fence and the history go on.
 create or replace function stopline.open_round(j stopline.job, k stopline.kind, p_deadline_at timestamptz, p_now timestamptz)
 returns void
-language sql
+language plpgsql
 volatile
 set search_path = pg_catalog, stopline, pg_temp
 as $$
+begin
   update stopline.job u
      set state = 'pending',
          round = u.round + 1,
@@ -146,7 +147,14 @@ as $$
          replay_by = null,
          replay_why = null,
          holds_key = u.key is not null
-   where u.id = j.id
+   where u.id = j.id;
+exception when unique_violation then
+  -- Its holder had not committed when require_replayable looked.
+  raise exception using
+    errcode = 'SL002',
+    message = format('job %s: another job took its key %s meanwhile', j.id, quote_literal(j.key)),
+    hint = 'That job is the current one of this key; look at it instead.';
+end
 $$;
 
 -- Refuses a round that could not run: past its deadline, without a poller, or while another job has the key.

@@ -12,6 +12,7 @@ from stopline.states import OperatorAnswer, Outcome, State, StopReason
 from stopline.store.operate import JobChange, OperateStore
 from stopline_cli.actor import local_actor
 from stopline_cli.local.postgres import EmbeddedPostgres
+from tests.support.blocking import in_background, wait_until_blocked
 from tests.support.command import Command, local_database, local_postgres
 from tests.support.database import Database
 from tests.support.poller import Poller
@@ -161,6 +162,30 @@ def test_a_replay_past_its_deadline_takes_a_new_one_as_a_time_or_a_span(stopline
     for wrong in ("tomorrow", "2100-01-31T12:00:00", "9999-12-31T23:00:00-05:00"):
         done = stopline("replay", jobs[1], *WHY, *CHECKED, "--deadline", wrong)
         assert (done.status, "error: --deadline: " in done.err) == (1, True)
+
+
+def test_a_key_that_is_taken_while_a_replay_is_under_way_refuses_it_and_stops_no_other(
+    stopline: Command, db: Database
+) -> None:
+    """The other job's enqueue has not committed when the replay looks who holds the key."""
+    db.policy()
+    job, other = ended(db, key="k"), ended(db)
+    assert stopline("release-key", job, *WHY).status == 0
+    producer = db.connect("stopline_producer", autocommit=False)
+    producer.execute("select * from stopline.enqueue('work', '{}', 'k')")
+    store = OperateStore(db.session("stopline_operator"))
+    store.session.rows("select stopline.read_clock()")
+    (backend,) = db.rows(
+        "select pid from pg_stat_activity where usename = 'stopline_operator' and datname = %s", db.name
+    )
+    with in_background(lambda: store.replay(job, "ada", "mended", "looked")) as replay:
+        wait_until_blocked(db.admin, backend["pid"])
+        producer.commit()
+    with pytest.raises(Refused, match=rf"^job {job}: another job took its key 'k' meanwhile\. "):
+        replay.result()
+    done = stopline("replay", job, other, *WHY, *CHECKED)
+    assert (done.status, db.job(job)["state"], db.job(other)["state"]) == (1, "abandoned", "pending")
+    assert f"job {job}: its key 'k' is held by job {other + 1}" in done.out
 
 
 def test_a_kind_that_can_ask_its_receiver_is_asked_before_a_replay(stopline: Command, db: Database) -> None:
