@@ -214,7 +214,7 @@ def test_show_merges_attempts_checks_and_events_with_what_held_the_kind_up(stopl
     ]
     assert (shown["job"]["due_rule"], shown["outlook"]["decides"]) == ("check", "ada, who paused the kind")
     text = stopline("show", job).out
-    assert "The receiver has no effect of it; backoff set the due time from there" in text
+    assert "Its effect was found not to exist; from there backoff set the due time" in text
     assert "Effect      does not exist: no attempt sent anything, or what it sent was found not to exist" in text
     assert "May become  claimed, when it is due; cancelled, by a person" in text
 
