@@ -32,7 +32,8 @@ def due_rule(job: Row, kind: Row) -> str:
             return "The kind's circuit breaker set the due time: its jobs were failing together."
         case DueRule.CHECK:
             base = span(kind["retry_base"])
-            return f"Its effect was found not to exist; from there backoff set the due time ({base}, doubled, at most {cap})."
+            backoff = f"{base}, doubled, at most {cap}"
+            return f"Its effect was found not to exist; from there backoff set the due time ({backoff})."
     assert_never(rule)
 
 
