@@ -1,13 +1,21 @@
 """Whether a kind starts attempts now, and until when and why not. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
+from stopline_cli.errors import CommandError
 from stopline_cli.words import away, counted, dated, instant, line, usd
 
 Row = Mapping[str, Any]
 BREAKER = "breaker"
+
+
+def require_known(kind: str | None, kinds: Collection[str]) -> None:
+    """Raises CommandError for a kind that the database does not know: nothing found would look like nothing wrong."""
+    if kind is not None and kind not in kinds:
+        known = ", ".join(sorted(kinds)) or "none"
+        raise CommandError("--kind", f"{kind!r} is not known to this database", f"give one of: {known}")
 
 
 def is_held(kind: Row, now: str) -> bool:

@@ -116,8 +116,11 @@ def test_a_retired_kind_is_told_while_it_has_open_rows_and_an_unknown_one_is_nam
     assert [kind["kind"] for kind in exposure(db, "empty")["kinds"]] == ["empty"]
     with pytest.raises(InvalidInput, match=r"^kind: 'worc' is not known\. Known kinds: empty, gone, work\.$"):
         exposure(db, "worc")
-    done = stopline("exposure", "--kind", "worc")
-    assert (done.status, done.out) == (1, "")
+    for command in ("exposure", "reasons", "jobs"):
+        done = stopline(command, "--kind", "worc")
+        assert (done.status, done.out) == (1, "")
+        assert "'worc' is not known" in done.err
+        assert "empty, gone, work" in done.err
 
 
 def test_an_empty_database_is_exposed_to_nothing(stopline: Command, db: Database) -> None:

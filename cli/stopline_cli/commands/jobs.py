@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from stopline.states import State
-from stopline_cli.kind_state import kind_state, short_state
+from stopline_cli.kind_state import kind_state, require_known, short_state
 from stopline_cli.local.database import reading
 from stopline_cli.options import Json, On, Place
 from stopline_cli.outlook import outlook
@@ -28,8 +28,9 @@ def jobs(
 ) -> None:
     """The newest jobs of a local database, newest first: when each runs again, what set that, and who decides."""
     with reading(on.value) as store:
-        found = store.jobs(kind, None if state is None else state.value, limit)
         kinds = {one["name"]: one for one in store.kinds()}
+        require_known(kind, kinds)
+        found = store.jobs(kind, None if state is None else state.value, limit)
         now = f"{store.now():%Y-%m-%dT%H:%M:%S.%f%z}"
     if as_json:
         print_json([{**job, "outlook": asdict(outlook(job, kinds[job["kind"]], now))} for job in found])

@@ -7,6 +7,7 @@ import typer
 
 from stopline.store.reads import ReadStore
 from stopline.store.upkeep import UpkeepStore
+from stopline_cli.kind_state import require_known
 from stopline_cli.local.database import operator_session
 from stopline_cli.options import Json, On, Place
 from stopline_cli.output import print_json, print_lines, print_table
@@ -25,7 +26,9 @@ def reasons(
 ) -> None:
     """Abandoned jobs grouped by kind, stop reason and error fingerprint, the largest group first."""
     with operator_session(on.value) as session:
-        start = None if since is None else given_moment("--since", since, ReadStore(session).now(), -1)
+        reads = ReadStore(session)
+        require_known(kind, [one["name"] for one in reads.kinds()])
+        start = None if since is None else given_moment("--since", since, reads.now(), -1)
         groups = UpkeepStore(session).reasons(kind, start)
     found = verdict(groups)
     if as_json:
