@@ -71,16 +71,19 @@ def running_in(state: Path) -> list[str]:
 def test_the_incident_ends_properly_and_can_be_looked_at_afterwards(state: Path) -> None:
     result = demo(state)
     closing, export = (result["kinds"][kind] for kind in ("close_conversation", "accounting_export"))
-    assert closing["states"] == {"abandoned": 3, "succeeded": 20}
+    assert closing["states"] == {"abandoned": 4, "succeeded": 19}
     assert closing["stop_reasons"] == {
         "attempts_exhausted": 1,
         "budget_exhausted": 1,
-        "completed": 20,
+        "completed": 19,
+        "crashes_exhausted": 1,
         "permanent_failure": 1,
     }
     assert (closing["attempts"], closing["calls"]) == (36, 35)
-    assert export["states"] == {"abandoned": 1, "succeeded": 2, "uncertain": 1}
-    assert export["attempts"] == export["calls"] == 5
+    assert export["states"] == {"abandoned": 2, "succeeded": 3, "uncertain": 1}
+    assert export["stop_reasons"] == {"completed": 3, "deadline_passed": 1, "permanent_failure": 1}
+    # Nothing was sent to find out what had become of what was sent: the connector was asked instead.
+    assert (export["attempts"], export["calls"], export["checks"]) == (7, 7, 6)
     assert 1 < float(closing["spend_usd"]) < float(closing["worst_case_usd"]) < float(closing["uncapped_spend_usd"])
     assert result["simulated_hours"] > 1
     assert result["seconds"] < 60
@@ -91,12 +94,25 @@ def test_the_incident_ends_properly_and_can_be_looked_at_afterwards(state: Path)
     assert status == 0
     assert out.count("the model's answer has no text") >= 5
 
+    status, out, _ = stopline(state, "jobs", "--on", "demo", "--state", "uncertain", "--json")
+    (waiting,) = json.loads(out)
+    assert (waiting["key"], waiting["checks"], waiting["next_check_at"]) == ("batch:fells-w48", 5, None)
+    status, out, _ = stopline(state, "show", str(waiting["id"]), "--on", "demo")
+    assert status == 0
+    assert out.count("HTTP 503") >= 5
+    assert "finance-systems" in out
+
 
 def test_a_lower_cap_changes_what_comes_of_it_and_what_it_costs(state: Path) -> None:
     result = demo(state, "--cap", "3")
     closing = result["kinds"]["close_conversation"]
     assert closing["max_attempts"] == 3
-    assert closing["stop_reasons"] == {"attempts_exhausted": 2, "completed": 20, "permanent_failure": 1}
+    assert closing["stop_reasons"] == {
+        "attempts_exhausted": 2,
+        "completed": 19,
+        "crashes_exhausted": 1,
+        "permanent_failure": 1,
+    }
     assert (closing["attempts"], closing["calls"]) == (32, 31)
     assert closing["worst_case_usd"] == "13.800000"
 

@@ -6,11 +6,12 @@ from datetime import timedelta
 from decimal import Decimal
 
 from stopline.policy import Policy, load_policies, overlay
+from stopline.states import State
 from stopline_cli.demo.cast import the_works
 from stopline_cli.demo.compare import Difference
 from stopline_cli.demo.expect import Attempt, Ending, expected_endings
 from stopline_cli.demo.figures import figures
-from stopline_cli.demo.found import Found, FoundAttempt, FoundJob
+from stopline_cli.demo.found import Found, FoundAttempt, FoundCheck, FoundJob
 from stopline_cli.demo.performance import Performance, changes
 from stopline_cli.demo.scenario import EXPORT, OVERLAY
 from stopline_cli.demo.work import Work
@@ -43,7 +44,8 @@ def with_totals(found: Found) -> Found:
     kinds = {job.kind for job in found.jobs}
     spend = {kind: sum((job.usd for job in found.jobs if job.kind == kind), Decimal(0)) for kind in kinds}
     calls = {kind: sum(job.calls for job in found.jobs if job.kind == kind) for kind in kinds}
-    return replace(found, spend=spend, calls=calls)
+    lookups = {kind: sum(job.lookups for job in found.jobs if job.kind == kind) for kind in kinds}
+    return replace(found, spend=spend, calls=calls, lookups=lookups)
 
 
 def spoiled(found: Found, key: str, **changed: object) -> Found:
@@ -79,6 +81,9 @@ def _job(number: int, work: Work, ending: Ending) -> FoundJob:
         calls=ending.calls,
         taken=ending.taken,
         effects=(effect_key,) if work.kind == EXPORT and ending.taken else (),
+        checks=tuple(FoundCheck(check.answer, f"{check.says} was answered", START) for check in ending.checks),
+        lookups=len(ending.checks),
+        review_by=START if ending.state is State.UNCERTAIN else None,
     )
 
 

@@ -19,6 +19,7 @@ EXPECTED = demo_expected()
 GOOD = as_expected(EXPECTED)
 POISON = "conversation:1008"
 EXPORTED = "batch:south-w48"
+UNRESOLVED = "batch:fells-w48"
 
 
 def named(found: Found) -> set[tuple[str, str]]:
@@ -38,6 +39,12 @@ def test_a_reality_as_expected_has_no_difference() -> None:
         (POISON, {"taken": 4}, "calls that the receiver carried out"),
         (EXPORTED, {"effects": ("demo-1", "demo-1")}, "stored under the reference"),
         (EXPORTED, {"effect_key": "another"}, "stored under the reference"),
+        (EXPORTED, {"checks": ()}, "answers of the receiver"),
+        (EXPORTED, {"lookups": 2}, "questions at the receiver"),
+        (UNRESOLVED, {"checks": job_of(GOOD, UNRESOLVED).checks[:4]}, "answers of the receiver"),
+        (UNRESOLVED, {"next_check_at": "2026-01-05T09:00:00+00:00"}, "next question"),
+        (UNRESOLVED, {"review_by": None}, "review by"),
+        (UNRESOLVED, {"checks": (replace(job_of(GOOD, UNRESOLVED).checks[0], detail=""),) * 5}, "reason of question 1"),
     ],
 )
 def test_each_field_that_differs_is_named_with_its_job(key: str, changed: dict[str, Any], what: str) -> None:
@@ -79,6 +86,7 @@ def test_jobs_that_are_missing_or_that_nobody_expected_are_named() -> None:
 def test_calls_and_money_that_no_job_accounts_for_are_named() -> None:
     kind = "close_conversation"
     assert named(replace(GOOD, calls={**GOOD.calls, kind: 99})) == {(kind, "calls at the receiver")}
+    assert named(replace(GOOD, lookups={**GOOD.lookups, kind: 1})) == {(kind, "questions at the receiver")}
     assert named(replace(GOOD, spend={**GOOD.spend, kind: Decimal(9)})) == {(kind, "money in the ledger")}
     assert named(replace(GOOD, doubled=("attempt 1 of job 7",))) == {("attempt 1 of job 7", "requests on the wire")}
 
@@ -101,4 +109,4 @@ def test_a_right_reality_is_exit_status_0(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(command, "perform", lambda *_: performed(GOOD, []))
     done = CliRunner().invoke(app, ["demo"])
     assert done.exit_code == 0
-    assert "All 27 jobs ended as their faults and the policies say they must." in done.output
+    assert "All 29 jobs ended as their faults and the policies say they must." in done.output

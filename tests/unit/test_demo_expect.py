@@ -1,12 +1,14 @@
 """The demo's model: what must come of each fault under a policy, without asking the database."""
 
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from stopline.policy import Policy, overlay
-from stopline.states import Outcome, State, StopReason
+from stopline.states import Outcome, ReceiverAnswer, State, StopReason
 from stopline_cli.demo.expect import Ending, expected_endings
 from stopline_cli.demo.reactions import reaction
 from stopline_cli.demo.scenario import CLOSE, EXPORT
@@ -16,14 +18,15 @@ from stopline_cli.standins.connector import ConnectorService
 from tests.support.demo_reality import demo_expected, demo_policies
 
 T, S, P, U = Outcome.TRANSIENT, Outcome.SUCCEEDED, Outcome.PERMANENT, Outcome.UNCERTAIN
+APPLIED, NOT_APPLIED, UNKNOWN = ReceiverAnswer
 
 
 def conversation(*faults: Fault, **fields: Any) -> Work:
     return Work(CLOSE, "conversation:1", "1", faults=faults, prompt_bytes=1000, **fields)
 
 
-def export(*faults: Fault) -> Work:
-    return Work(EXPORT, "batch:x", "INV-1", faults=faults)
+def export(*faults: Fault, **fields: Any) -> Work:
+    return Work(EXPORT, "batch:x", "INV-1", faults=faults, **fields)
 
 
 def only(work: Work, policy: Policy) -> Ending:
@@ -98,11 +101,55 @@ def test_work_that_is_refused_before_it_calls_is_one_attempt_and_no_call() -> No
     assert (ending.stop_reason, outcomes(ending), ending.calls) == (StopReason.PERMANENT_FAILURE, [P], 0)
 
 
-@pytest.mark.parametrize("fault", ["hang", "drop", "server_error", "accept_then_hang", "accept_then_drop"])
-def test_a_lost_answer_of_a_kind_that_may_not_repeat_is_uncertain_and_never_sent_again(fault: str) -> None:
-    ending = only(export(Fault(fault, times=1)), demo_policies()[EXPORT])
+LOST = ["hang", "drop", "server_error", "accept_then_hang", "accept_then_drop"]
+
+
+def answers(ending: Ending) -> list[ReceiverAnswer]:
+    return [check.answer for check in ending.checks]
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_a_lost_answer_of_a_kind_that_may_not_repeat_and_cannot_ask_is_uncertain_and_never_sent_again(
+    fault: str,
+) -> None:
+    mute = replace(demo_policies()[EXPORT], reconciles=False)
+    ending = only(export(Fault(fault, times=1)), mute)
     assert (ending.state, ending.stop_reason, outcomes(ending)) == (State.UNCERTAIN, None, [U])
-    assert ending.taken == fault.startswith("accept")
+    assert (ending.taken, ending.checks) == (fault.startswith("accept"), ())
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_the_receiver_is_asked_before_anything_is_sent_again(fault: str) -> None:
+    ending = only(export(Fault(fault, times=1)), demo_policies()[EXPORT])
+    assert (ending.state, ending.taken) == (State.SUCCEEDED, 1)
+    if fault.startswith("accept"):
+        assert (outcomes(ending), answers(ending)) == ([U], [APPLIED])
+    else:
+        assert (outcomes(ending), answers(ending)) == ([U, S], [NOT_APPLIED])
+
+
+def test_every_unknown_outcome_is_asked_about_anew_and_the_attempts_are_capped_all_the_same() -> None:
+    ending = only(export(Fault("drop")), demo_policies()[EXPORT])
+    assert (ending.stop_reason, outcomes(ending)) == (StopReason.ATTEMPTS_EXHAUSTED, [U] * 4)
+    assert answers(ending) == [NOT_APPLIED] * 4
+
+
+@pytest.mark.parametrize(("times", "asked"), [(1, 2), (4, 5), (5, 5), (None, 5)])
+def test_questions_that_nobody_answers_end_at_their_bound(times: int | None, asked: int) -> None:
+    lookups = (Fault("unavailable", times=times),)
+    ending = only(export(Fault("accept_then_drop", times=1), lookups=lookups), demo_policies()[EXPORT])
+    settled = asked > (times or 99)
+    assert answers(ending) == [UNKNOWN] * (asked - settled) + [APPLIED] * settled
+    assert ending.state is (State.SUCCEEDED if settled else State.UNCERTAIN)
+    assert ending.checks[0].says == "503"
+
+
+@pytest.mark.parametrize(("minutes", "reason"), [(20, StopReason.DEADLINE_PASSED), (24 * 60, StopReason.COMPLETED)])
+def test_a_deadline_before_the_pause_that_a_receiver_asks_for_ends_it_at_once(minutes: int, reason: StopReason) -> None:
+    fault = Fault("unavailable", times=1, retry_after=1800)
+    ending = only(export(fault, deadline=timedelta(minutes=minutes)), demo_policies()[EXPORT])
+    assert ending.stop_reason is reason
+    assert len(ending.attempts) == (1 if reason is StopReason.DEADLINE_PASSED else 2)
 
 
 def test_a_lost_answer_of_an_idempotent_kind_is_tried_again() -> None:
@@ -142,4 +189,12 @@ def test_a_limit_that_the_shortest_pause_already_passes_leaves_one_ending() -> N
 def test_the_whole_demo_under_its_own_policies_has_one_right_ending_for_each_job() -> None:
     assert all(len(endings) == 1 for endings in demo_expected().values())
     reasons = {endings[0].stop_reason for endings in demo_expected().values()}
-    assert reasons >= {StopReason.ATTEMPTS_EXHAUSTED, StopReason.BUDGET_EXHAUSTED, StopReason.PERMANENT_FAILURE, None}
+    assert reasons >= {
+        StopReason.ATTEMPTS_EXHAUSTED,
+        StopReason.BUDGET_EXHAUSTED,
+        StopReason.CRASHES_EXHAUSTED,
+        StopReason.DEADLINE_PASSED,
+        StopReason.PERMANENT_FAILURE,
+        None,
+    }
+    assert {answer for endings in demo_expected().values() for answer in answers(endings[0])} == {APPLIED, UNKNOWN}

@@ -25,25 +25,25 @@ BEGIN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 def test_uncapped_is_a_call_per_poll_for_every_job_that_never_succeeds() -> None:
     kind = figures(demo_policies()[CLOSE], the_works(), FOUND, timedelta(hours=2, seconds=59))
-    poison = ("conversation:1008", "conversation:1012")
+    poison = ("conversation:1008", "conversation:1012", "conversation:1019")
     others = sum((job.usd for job in FOUND.jobs if job.kind == CLOSE and job.key not in poison), Decimal(0))
-    assert kind.uncapped.usd == 2 * 121 * Decimal("0.20") + others
-    # 1 call for each of 17 that go well, 3 for the throttled one, 2 for each of three that fail once.
-    assert kind.uncapped.calls == 2 * 121 + 16 + 3 + 3 * 2
-    assert "2 jobs that never succeed × 121 polls (every 1 min) × $0.20" in kind.uncapped.working
+    assert kind.uncapped.usd == 3 * 121 * Decimal("0.20") + others
+    # 1 call for each of 16 that go well, 3 for the throttled one, 2 for each of two that fail once.
+    assert kind.uncapped.calls == 3 * 121 + 16 + 3 + 2 * 2
+    assert "3 jobs that never succeed × 121 polls (every 1 min) × $0.20" in kind.uncapped.working
 
 
 def test_uncapped_at_recorded_prices_uses_what_each_poison_did_cost() -> None:
     kind = figures(demo_policies()[CLOSE], the_works(), FOUND, timedelta(minutes=9))
-    empty, failing = (job_of(FOUND, key) for key in ("conversation:1008", "conversation:1012"))
-    others = kind.spent - empty.usd - failing.usd
-    assert kind.uncapped.as_recorded == others + 10 * (empty.usd / 5 + failing.usd / 5)
+    empty, failing, endless = (job_of(FOUND, f"conversation:{number}") for number in (1008, 1012, 1019))
+    others = kind.spent - empty.usd - failing.usd - endless.usd
+    assert kind.uncapped.as_recorded == others + 10 * (empty.usd / 5 + failing.usd / 5 + endless.usd / 2)
 
 
 def test_a_kind_without_a_price_has_calls_only() -> None:
     kind = figures(demo_policies()[EXPORT], the_works(), FOUND, timedelta(minutes=59))
     assert (kind.uncapped.usd, kind.worst_case) == (None, None)
-    assert kind.uncapped.calls == 12 + 1 + 2 + 2
+    assert kind.uncapped.calls == 12 + 1 + 2 + 2 + 2 + 2
 
 
 def test_attempts_without_a_call_are_those_that_called_nobody() -> None:
@@ -99,6 +99,24 @@ def test_the_next_stop_is_when_the_kinds_own_poller_looks() -> None:
     assert timetable.due(9) == [CLOSE]
     assert timetable.next_find([waiting(EXPORT, 8)], StandingClock()) is not None
     assert timetable.next_find([], StandingClock()) is None
+
+
+def test_a_question_to_a_receiver_is_a_stop_too() -> None:
+    timetable = Timetable(demo_policies())
+    asked = {**waiting(EXPORT, 99), "state": "uncertain", "next_check_at": (BEGIN + timedelta(minutes=2)).isoformat()}
+    timetable.looked([EXPORT], 0)
+    assert timetable.next_find([asked, waiting(CLOSE, 7)], StandingClock()) == (5, asked)
+
+
+def test_what_nobody_could_say_is_shown_with_every_answer_and_its_owner() -> None:
+    out = io.StringIO()
+    performance = performed(FOUND, [])
+    show(Console(file=out, width=120), tables(performance.kinds, {}, performance.since))
+    _, _, uncertain = out.getvalue().partition("Uncertain: nobody could say")
+    section = uncertain.partition("\n\n")[0]
+    assert "batch:fells-w48" in section
+    assert section.count("unknown             503 was answered") == 5
+    assert "waits for finance-systems, who should have looked by +0:00" in section
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -1,12 +1,13 @@
 """What the sample application does: it hands batches over, enqueues by hand, and its customers fall silent."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import psycopg
 
 from stopline import enqueue
-from stopline_cli.demo.scenario import BATCHES, BY_HAND, BY_HAND_PAYLOAD, EXPORT
+from stopline_cli.demo.scenario import BATCHES, BY_HAND, BY_HAND_PAYLOAD, EXPORT, Script
 from stopline_cli.local.database import DATABASE
 from stopline_cli.local.postgres import EmbeddedPostgres
 from stopline_cli.local.prepare import connect
@@ -15,16 +16,18 @@ ROLE = "billing_app"
 PRODUCER = "stopline_producer"
 
 
-def hand_over_exports(server: EmbeddedPostgres, batches: Iterable[str] = BATCHES) -> int:
-    """Marks each batch's invoices and enqueues its job in one transaction, as the application's own role."""
+def hand_over_exports(server: EmbeddedPostgres, now: datetime, batches: Mapping[str, Script] = BATCHES) -> int:
+    """Marks each batch's invoices and enqueues its job in one transaction, as the application's own role. Deadlines
+    count from `now`."""
     handed = 0
     with connect(server, DATABASE, ROLE) as app:
-        for batch in batches:
+        for batch, script in batches.items():
+            deadline_at = None if script.deadline is None else now + script.deadline
             with app.transaction():
                 row = app.execute("select billing.take_batch(%s)", (batch,)).fetchone()
                 payload = row[0] if row else None
                 if payload is not None:
-                    enqueue(app, EXPORT, payload, key=f"batch:{batch}")
+                    enqueue(app, EXPORT, payload, key=f"batch:{batch}", deadline_at=deadline_at)
                     handed += 1
     return handed
 

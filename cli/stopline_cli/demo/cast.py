@@ -35,9 +35,18 @@ def _close(conversation: int, size: int) -> Work:
 
 
 def _export(batch: str, first_invoice: str) -> Work:
-    story, faults = scenario.BATCHES[batch]
+    script = scenario.BATCHES[batch]
     # The connector records a batch under its first invoice.
-    return Work(scenario.EXPORT, f"batch:{batch}", first_invoice, story, faults, origin=Origin.EXPORT)
+    return Work(
+        scenario.EXPORT,
+        f"batch:{batch}",
+        first_invoice,
+        script.story,
+        script.faults,
+        origin=Origin.EXPORT,
+        lookups=script.lookups,
+        deadline=script.deadline,
+    )
 
 
 def _sample(name: str) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """Holds what came of the demo against what had to. Every difference has a name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 
-from stopline_cli.demo.expect import Ending
-from stopline_cli.demo.found import Found, FoundJob
+from stopline.states import State
+from stopline_cli.demo.expect import Check, Ending
+from stopline_cli.demo.found import Found, FoundCheck, FoundJob
 from stopline_cli.demo.scenario import EXPORT
 from stopline_cli.demo.work import Work
 
@@ -56,6 +57,9 @@ def _of_job(ending: Ending, work: Work, job: FoundJob) -> Iterator[Difference]:
         ("attempts", outcomes, ", ".join(attempt.outcome for attempt in job.attempts)),
         ("calls at the receiver", ending.calls, job.calls),
         ("calls that the receiver carried out", ending.taken, job.taken),
+        ("answers of the receiver", _words(ending.checks), _words(job.checks)),
+        ("questions at the receiver", len(ending.checks), job.lookups),
+        ("next question", "none", job.next_check_at or "none"),
     ]
     if work.kind == EXPORT:
         stored = job.effect_key if ending.taken else "none"
@@ -67,6 +71,15 @@ def _of_job(ending: Ending, work: Work, job: FoundJob) -> Iterator[Difference]:
         if did.usd not in must.usd:
             bounds = f"${must.usd.low} to ${must.usd.high}"
             yield Difference(work.key, f"price of attempt {number}", bounds, f"${did.usd}")
+    for number, (asked, answered) in enumerate(zip(ending.checks, job.checks, strict=False), 1):
+        if asked.says not in answered.detail:
+            yield Difference(work.key, f"reason of question {number}", f"one that names {asked.says}", answered.reason)
+    if ending.state is State.UNCERTAIN and job.review_by is None:
+        yield Difference(work.key, "review by", "a time", "none")
+
+
+def _words(checks: Iterable[Check | FoundCheck]) -> str:
+    return ", ".join(check.answer for check in checks) or "none"
 
 
 def _of_kinds(expected: Expected, found: Found) -> Iterator[Difference]:
@@ -79,6 +92,10 @@ def _of_kinds(expected: Expected, found: Found) -> Iterator[Difference]:
             yield Difference(
                 kind, "calls at the receiver", f"{calls}, those of its jobs", str(found.calls.get(kind, 0))
             )
+        lookups = sum(job.lookups for job in mine)
+        if found.lookups.get(kind, 0) != lookups:
+            told = str(found.lookups.get(kind, 0))
+            yield Difference(kind, "questions at the receiver", f"{lookups}, those about its jobs", told)
         spent = sum((job.usd for job in mine), Decimal(0))
         if found.spend.get(kind, Decimal(0)) != spent:
             yield Difference(

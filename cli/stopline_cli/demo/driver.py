@@ -15,7 +15,6 @@ from stopline_cli.local.functions import FunctionFailed
 from stopline_cli.local.schedule import Answer
 
 MOST_STOPS = 500
-OPEN = ("pending", "claimed")
 
 Job = Mapping[str, Any]
 
@@ -30,13 +29,14 @@ class Driver:
         self._clock = stage.database.clock
         self._narrator = narrator
         self._check = check
+        self._policies = policies
         self._timetable = Timetable(policies)
         self._killer = Killer(stage.bedrock, str(scenario.SILENT_LATER))
         self._jobs: dict[int, Job] = {}
 
     def run(self) -> None:
         """Everything, from the first poll until no job is left that a poller could find, and one poll more."""
-        application.hand_over_exports(self._stage.database.server)
+        application.hand_over_exports(self._stage.database.server, self._clock.now())
         application.enqueue_by_hand(self._stage.database.server)
         self._note_jobs()
         self._narrator.say("Pollers start. Timeouts take real time: the first poll needs some seconds.")
@@ -56,7 +56,7 @@ class Driver:
     def _next_minute(self, minute: int) -> int | None:
         if minute < scenario.SILENT_AFTER_MINUTES:
             return scenario.SILENT_AFTER_MINUTES
-        waiting = [job for job in self._jobs.values() if job["state"] in OPEN]
+        waiting = [job for job in self._jobs.values() if _open(job)]
         found = self._timetable.next_find(waiting, self._clock)
         if found is None:
             return None
@@ -95,10 +95,17 @@ class Driver:
         return answer
 
     def _note_jobs(self) -> None:
-        """Tells which jobs came to a stop since the last look."""
+        """Tells which jobs came to a stop since the last look, and what became of those that were uncertain."""
         now: dict[int, Job] = {job["id"]: job for job in self._stage.database.reads.jobs(limit=1000)}
         for number, job in sorted(now.items()):
             before = self._jobs.get(number)
             if job["state"] in ("abandoned", "uncertain") and (before is None or before["state"] != job["state"]):
                 self._narrator.stopped(job)
+            elif before is not None and before["state"] == "uncertain":
+                self._narrator.asked(before, job, self._policies[job["kind"]].owner)
         self._jobs = now
+
+
+def _open(job: Job) -> bool:
+    """Whether a poller has something left to do for it: an uncertain job is a person's once all questions are put."""
+    return job["state"] in ("pending", "claimed") or (job["state"] == "uncertain" and job["next_check_at"] is not None)

@@ -1,6 +1,7 @@
 """What must come of each piece of work, by its faults and the policies in effect.
 
-A small model of the rules, independent of the SQL that enforces them. Pauses are jittered and a token count is not
+A small model of the rules, independent of the SQL that enforces them: attempts, and questions to a receiver about an
+outcome that nobody knows. Pauses are jittered and a token count is not
 known beforehand, so where a limit of time or money lies within those bounds more than one ending is right.
 
 Not modelled: a daily budget or a breaker that holds the whole kind up. The demo's work stays far below both.
@@ -13,7 +14,8 @@ from decimal import Decimal
 from itertools import count
 
 from stopline.policy import Policy
-from stopline.states import Outcome, State, StopReason
+from stopline.policy.sections import Retry
+from stopline.states import Outcome, ReceiverAnswer, State, StopReason
 from stopline_cli.demo.pauses import pause, start_delay
 from stopline_cli.demo.prices import bill
 from stopline_cli.demo.ranges import Range, exactly
@@ -36,12 +38,21 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One expected question to the receiver. `says` must stand in its recorded reason."""
+
+    answer: ReceiverAnswer
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """One way in which a piece of work may rightly end."""
 
     state: State
     stop_reason: StopReason | None
     attempts: tuple[Attempt, ...]
+    checks: tuple[Check, ...] = ()
 
     @property
     def calls(self) -> int:
@@ -71,6 +82,7 @@ def expected_endings(work: Work, policy: Policy) -> tuple[Ending, ...]:
 def _endings(work: Work, policy: Policy) -> Iterator[Ending]:
     used = _Round(exactly(timedelta()), exactly(Decimal(0)))
     attempts: list[Attempt] = []
+    checks: list[Check] = []
     for number in count(1):
         fault = work.fault_of_call(number)
         met = _reaction(work, fault, number)
@@ -79,15 +91,22 @@ def _endings(work: Work, policy: Policy) -> Iterator[Ending]:
         attempt = Attempt(_outcome(met, policy), met.says, bill(met, work, policy), met.sent, met.taken and not stored)
         attempts.append(attempt)
         final = _final(attempt, policy)
+        used.lasted += Range(timedelta(), policy.run.timeout)
+        wait = pause(number, policy.retry, None if fault is None else fault.retry_after)
+        if final == (State.UNCERTAIN, None) and policy.reconciles:
+            asked, took = ask(work, policy, stored=stored or attempt.taken, before=len(checks))
+            checks += asked
+            used.lasted += took
+            final = _settled(asked[-1].answer)
+            wait = pause(number, policy.retry)
         if final is not None:
-            yield Ending(*final, tuple(attempts))
+            yield Ending(*final, tuple(attempts), tuple(checks))
             return
         used.spent += attempt.usd
         used.unanswered += attempt.outcome in UNANSWERED
-        asked = None if fault is None else fault.retry_after
-        used.lasted += Range(timedelta(), policy.run.timeout) + pause(number, policy.retry, asked)
-        for reason, must in _limits(used, number, policy):
-            yield Ending(State.ABANDONED, reason, tuple(attempts))
+        used.lasted += wait
+        for reason, must in _limits(used, number, work, policy):
+            yield Ending(State.ABANDONED, reason, tuple(attempts), tuple(checks))
             if must:
                 return
         used.lasted += start_delay(policy)
@@ -120,12 +139,39 @@ def _final(attempt: Attempt, policy: Policy) -> tuple[State, StopReason | None] 
     return None
 
 
-def _limits(used: _Round, number: int, policy: Policy) -> Iterator[tuple[StopReason, bool]]:
+def ask(work: Work, policy: Policy, *, stored: bool, before: int) -> tuple[list[Check], Range[timedelta]]:
+    """The questions about one unknown outcome, until one is answered or none is left, and how long they take.
+
+    `stored` is whether the receiver has the work, `before` how often it was asked about it earlier.
+    """
+    settle = policy.reconcile.settle
+    pauses = Retry(base=settle, cap=max(settle, policy.retry.cap))
+    checks: list[Check] = []
+    took = exactly(settle)
+    for number in range(1, policy.reconcile.max_checks + 1):
+        took += start_delay(policy) + Range(timedelta(), policy.run.timeout)
+        fault = work.fault_of_lookup(before + number)
+        if fault is None:
+            answer = ReceiverAnswer.APPLIED if stored else ReceiverAnswer.NOT_APPLIED
+            return [*checks, Check(answer, answer)], took
+        checks.append(Check(ReceiverAnswer.UNKNOWN, reaction(work.kind, fault).says))
+        took += pause(number, pauses)
+    return checks, took
+
+
+def _settled(answer: ReceiverAnswer) -> tuple[State, StopReason | None] | None:
+    """Where the last answer ends the work; None where it opens a retry."""
+    if answer is ReceiverAnswer.APPLIED:
+        return State.SUCCEEDED, StopReason.COMPLETED
+    return (State.UNCERTAIN, None) if answer is ReceiverAnswer.UNKNOWN else None
+
+
+def _limits(used: _Round, number: int, work: Work, policy: Policy) -> Iterator[tuple[StopReason, bool]]:
     """The limits that forbid another attempt, in their precedence. True with one that does so in any case."""
     limits, cost = policy.limits, policy.cost
     latest = used.lasted.high + start_delay(policy).high
     for reason, limit in (
-        (StopReason.DEADLINE_PASSED, limits.deadline),
+        (StopReason.DEADLINE_PASSED, work.deadline or limits.deadline),
         (StopReason.ELAPSED_LIMIT, limits.max_elapsed),
     ):
         if limit is not None and latest >= limit:

@@ -26,7 +26,8 @@ class Uncapped:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One kind. `without_call` counts attempts that ended before they called anybody."""
+    """One kind. `without_call` counts attempts that ended before they called anybody, `checks` what receivers were
+    asked."""
 
     policy: Policy
     jobs: tuple[FoundJob, ...]
@@ -52,6 +53,10 @@ class Figures:
     @property
     def without_call(self) -> int:
         return sum(len(job.attempts) - job.calls for job in self.jobs)
+
+    @property
+    def checks(self) -> int:
+        return sum(len(job.checks) for job in self.jobs)
 
     @property
     def worst_case(self) -> Decimal | None:

@@ -52,12 +52,15 @@ class Narrator:
     def waits(self, job: Mapping[str, Any], minutes: int) -> None:
         """Nothing is due for a while; this job is next."""
         length = span(minutes * 60)
-        self._at_this_time(f"{length} later {job['key']} is due (set by {job['due_rule']})", "dim")
+        what = "is asked about" if job["state"] == "uncertain" else f"is due (set by {job['due_rule']})"
+        self._at_this_time(f"{length} later {job['key']} {what}", "dim")
 
     def polled(self, kind: str, poll: Mapping[str, Any]) -> None:
         """What a poller reported for its kind."""
         parts = [f"{poll['tick'][what]} {words}" for what, words in _TICK.items() if poll["tick"].get(what)]
         parts += [f"{poll['outcomes'][outcome]} {outcome}" for outcome in Outcome if poll["outcomes"].get(outcome)]
+        answers = [f"{count} {answer}" for answer, count in sorted(poll.get("checks", {}).items())]
+        parts += [f"receiver asked: {', '.join(answers)}"] if answers else []
         if poll["released"]:
             parts.append(f"{poll['released']} released")
         if poll.get("note"):
@@ -87,6 +90,15 @@ class Narrator:
         """A job has come to a stop that somebody should see."""
         why = job["stop_reason"] or "it was sent, and the answer was lost"
         self._at_this_time(f"{job['key']} is {job['state']}: {why}", "yellow")
+
+    def asked(self, before: Mapping[str, Any], job: Mapping[str, Any], owner: str) -> None:
+        """What came of asking about a job whose outcome nobody knew, if anything did."""
+        if job["state"] == "succeeded":
+            self._at_this_time(f"{job['key']} is succeeded: its receiver has it, and nothing was sent again", "green")
+        elif job["state"] == "pending":
+            self._at_this_time(f"{job['key']} is pending: its receiver does not have it", "yellow")
+        elif before["next_check_at"] is not None and job["next_check_at"] is None:
+            self._at_this_time(f"{job['key']} waits for {owner}: {job['checks']} questions settled nothing", "yellow")
 
     def _at_this_time(self, line: str, style: str = "") -> None:
         mark = "" if self._minute is None else since_start(self._minute)

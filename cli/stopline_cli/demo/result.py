@@ -40,6 +40,7 @@ def _kind(kind: Figures) -> dict[str, Any]:
         "attempts": kind.attempts,
         "attempts_without_a_call": kind.without_call,
         "calls": kind.calls,
+        "checks": kind.checks,
         "spend_usd": _usd(kind.spent),
         "worst_case_usd": _usd(kind.worst_case),
         "uncapped_spend_usd": _usd(kind.uncapped.usd),
@@ -58,6 +59,7 @@ def _expected(policy: Policy, expected: Mapping[Work, tuple[Ending, ...]]) -> di
         "stop_reasons": _counted(ending.stop_reason for ending in first if ending.stop_reason is not None),
         "attempts": sum(len(ending.attempts) for ending in first),
         "calls": sum(ending.calls for ending in first),
+        "checks": sum(len(ending.checks) for ending in first),
     }
 
 

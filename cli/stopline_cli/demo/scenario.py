@@ -1,6 +1,8 @@
 """What the demo lets go wrong, as plain data. What must come of it is worked out in `expect`, not written here."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from stopline_cli.demo.work import Fault, Origin, Work
@@ -28,7 +30,7 @@ CONVERSATIONS: Mapping[int, tuple[str, tuple[Fault, ...]]] = {
     1008: ("the incident: the model answers nothing, and bills for it", (Fault("empty"),)),
     1012: ("the model fails on it every time", (Fault("error", error="ModelErrorException"),)),
     1015: ("the model does not answer once", (Fault("hang", times=1),)),
-    1019: ("an answer trickles in without an end, once", (Fault("trickle", times=1),)),
+    1019: ("an answer trickles in without an end, every time", (Fault("trickle"),)),
 }
 """By conversation, of those that are idle at the start: what happens to it and its faults. All others go well."""
 
@@ -50,10 +52,31 @@ BY_HAND = Work(
 )
 BY_HAND_PAYLOAD = {"conversation_id": "legacy-7"}
 
-BATCHES: Mapping[str, tuple[str, tuple[Fault, ...]]] = {
-    "north-w48": ("goes well", ()),
-    "south-w48": ("taken, but the answer never comes", (Fault("accept_then_hang", times=1),)),
-    "isles-w48": ("unavailable once, then fine", (Fault("unavailable", times=1, retry_after=240),)),
-    "credit-w48": ("rejected as invalid", (Fault("reject"),)),
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What happens to a batch of invoices: the faults of its sends and of the questions about it, and its deadline."""
+
+    story: str
+    faults: tuple[Fault, ...] = ()
+    lookups: tuple[Fault, ...] = ()
+    deadline: timedelta | None = None
+
+
+BATCHES: Mapping[str, Script] = {
+    "north-w48": Script("goes well"),
+    "south-w48": Script("taken, but the answer never comes", (Fault("accept_then_hang", times=1),)),
+    "isles-w48": Script("unavailable once, then fine", (Fault("unavailable", times=1, retry_after=240),)),
+    "credit-w48": Script("rejected as invalid", (Fault("reject"),)),
+    "fells-w48": Script(
+        "sent, the answer is lost, and the connector cannot say either",
+        (Fault("accept_then_drop", times=1),),
+        lookups=(Fault("unavailable"),),
+    ),
+    "close-w48": Script(
+        "the books close in 20 minutes, and the connector is away for 30",
+        (Fault("unavailable", times=1, retry_after=1800),),
+        deadline=timedelta(minutes=20),
+    ),
 }
-"""By batch of invoices: what happens to it and its faults."""
+"""By batch."""

@@ -1,6 +1,6 @@
 """The demo's closing tables. A text that does not fit its line ends in an ellipsis."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 
@@ -26,12 +26,18 @@ Since = Callable[[str], timedelta]
 def tables(kinds: Sequence[Figures], stories: dict[str, str], since: Since) -> list[RenderableType]:
     """Everything that came of the demo, in the order in which it is read."""
     jobs = [job for kind in kinds for job in kind.jobs]
+    owners = {kind.policy.name: kind.policy.owner for kind in kinds}
     return [
         *_section("What came of it", _states(kinds)),
         *_section("Succeeded after failures", *_stories(jobs, _recovered, stories, since)),
         *_section("Abandoned: never tried again, and why", *_stories(jobs, _is(State.ABANDONED), stories, since)),
         *_section(
-            "Uncertain: not sent again, until somebody has asked", *_stories(jobs, _is(State.UNCERTAIN), stories, since)
+            "Unknown outcome, settled by asking the receiver: nothing was sent again to find out",
+            *_stories(jobs, _settled, stories, since),
+        ),
+        *_section(
+            "Uncertain: nobody could say, so a person must; it is not sent again",
+            *_stories(jobs, _is(State.UNCERTAIN), stories, since, owners),
         ),
         *_section("Attempts in the database, calls at the stand-ins", _calls(kinds)),
         *_section("Money", _money(kinds)),
@@ -71,9 +77,10 @@ def _states(kinds: Sequence[Figures]) -> Table:
 
 
 def _calls(kinds: Sequence[Figures]) -> Table:
-    table = _table("kind", "attempts", "without a call", "calls", "uncapped calls")
+    table = _table("kind", "attempts", "without a call", "calls", "questions", "uncapped calls")
     for kind in kinds:
-        table.add_row(*_texts(kind.policy.name, kind.attempts, kind.without_call, kind.calls, kind.uncapped.calls))
+        counts = (kind.attempts, kind.without_call, kind.calls, kind.checks, kind.uncapped.calls)
+        table.add_row(*_texts(kind.policy.name, *counts))
     return table
 
 
@@ -86,7 +93,11 @@ def _money(kinds: Sequence[Figures]) -> Table:
 
 
 def _stories(
-    jobs: Iterable[FoundJob], wanted: Callable[[FoundJob], bool], stories: dict[str, str], since: Since
+    jobs: Iterable[FoundJob],
+    wanted: Callable[[FoundJob], bool],
+    stories: dict[str, str],
+    since: Since,
+    owners: Mapping[str, str] | None = None,
 ) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for job in filter(wanted, jobs):
@@ -94,6 +105,10 @@ def _stories(
         parts.append(_line(f"  {job.key}{story and f' ({story})'}", "cyan"))
         parts += [_line(f"    {line}") for line in _how(job)]
         parts += _attempts(job, since)
+        parts += _checks(job, since)
+        if owners is not None and job.review_by is not None:
+            at = since_start(since(job.review_by) // MINUTE)
+            parts.append(_line(f"    waits for {owners[job.kind]}, who should have looked by {at}"))
     return parts
 
 
@@ -112,6 +127,14 @@ def _attempts(job: FoundJob, since: Since) -> list[Text]:
         at = since_start(since(attempt.started_at) // MINUTE)
         what = f"{number:>7} {at:>6}  {attempt.outcome:<9}  {money(attempt.usd):>7}  {attempt.reason}"
         lines.append(_line(what.rstrip()))
+    return lines
+
+
+def _checks(job: FoundJob, since: Since) -> list[Text]:
+    lines = []
+    for check in job.checks:
+        at = since_start(since(check.asked_at) // MINUTE)
+        lines.append(_line(f"{'asked':>7} {at:>6}  {check.answer:<18}  {check.reason}"))
     return lines
 
 
@@ -138,7 +161,11 @@ def _usd(amount: Decimal | None) -> str:
 
 
 def _recovered(job: FoundJob) -> bool:
-    return job.state is State.SUCCEEDED and len(job.attempts) > 1
+    return job.state is State.SUCCEEDED and len(job.attempts) > 1 and not job.checks
+
+
+def _settled(job: FoundJob) -> bool:
+    return job.state is not State.UNCERTAIN and bool(job.checks)
 
 
 def _is(state: State) -> Callable[[FoundJob], bool]:

@@ -9,6 +9,8 @@ from stopline_cli.words import instant
 
 Job = Mapping[str, Any]
 
+_READY = {"pending": "due_at", "uncertain": "next_check_at", "claimed": "lease_until"}
+
 
 class Timetable:
     """Which pollers have looked, and when each looks next. Times are whole minutes since the start."""
@@ -39,6 +41,7 @@ class Timetable:
 
 
 def _ready(job: Job) -> str:
-    """A waiting job's due time; the end of the lease of one whose poller died."""
-    ready: str = job["due_at"] if job["state"] == "pending" else job["lease_until"]
+    """When a poller has something to do for an open job: its due time, its receiver's next question, or the end of the
+    lease of one whose poller died."""
+    ready: str = job[_READY[job["state"]]]
     return ready

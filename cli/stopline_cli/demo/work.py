@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum, auto
 
 
@@ -34,7 +35,8 @@ class Work:
     """One job that the demo makes.
 
     `marker` is what stand-ins know it by, None for one that never calls. `killed_in_call` is the call during which the
-    driver kills the attempt's process. `prompt_bytes` is how much there is for the model to read.
+    driver kills the attempt's process. `lookups` are the faults that questions to its receiver meet. `deadline` is the
+    time from the start after which it is of no use. `prompt_bytes` is how much there is for the model to read.
     """
 
     kind: str
@@ -44,15 +46,17 @@ class Work:
     faults: tuple[Fault, ...] = ()
     origin: Origin = Origin.SOURCE
     killed_in_call: int | None = None
+    lookups: tuple[Fault, ...] = ()
+    deadline: timedelta | None = None
     prompt_bytes: int = 0
 
     def fault_of_call(self, number: int) -> Fault | None:
         """What the call of this number, from 1, meets."""
-        for fault in self.faults:
-            if fault.times is None or number <= fault.times:
-                return fault
-            number -= fault.times
-        return None
+        return _met(self.faults, number)
+
+    def fault_of_lookup(self, number: int) -> Fault | None:
+        """What the question of this number, from 1, meets."""
+        return _met(self.lookups, number)
 
     @property
     def calls_until_fine(self) -> int | None:
@@ -71,3 +75,13 @@ def _scripted(works: Iterable[Work]) -> Iterator[tuple[str, list[dict[str, objec
     for work in works:
         if work.marker is not None and work.faults:
             yield work.marker, [fault.as_step() for fault in work.faults]
+        if work.marker is not None and work.lookups:
+            yield f"lookup:{work.marker}", [fault.as_step() for fault in work.lookups]
+
+
+def _met(faults: Iterable[Fault], number: int) -> Fault | None:
+    for fault in faults:
+        if fault.times is None or number <= fault.times:
+            return fault
+        number -= fault.times
+    return None
