@@ -1,0 +1,18 @@
+"""Writes a line for each attempt, then does what the payload's `do` names."""
+
+import sys
+import time
+from pathlib import Path
+
+from stopline import Job
+
+
+def run(job: Job) -> str:
+    with Path(job.payload["file"]).open("a") as file:
+        file.write(f"{job.id} {job.attempt}\n")
+    match job.payload.get("do"):
+        case "hang":
+            time.sleep(600)
+        case "leave":
+            sys.exit(3)
+    return "done"
