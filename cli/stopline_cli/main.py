@@ -8,6 +8,7 @@ import typer
 from stopline.errors import StoplineError
 from stopline_cli.commands.adopt import adopt
 from stopline_cli.commands.demo import demo
+from stopline_cli.commands.doctor import doctor
 from stopline_cli.commands.jobs import jobs
 from stopline_cli.commands.kinds import kinds
 from stopline_cli.commands.local import local
@@ -16,7 +17,7 @@ from stopline_cli.commands.show import show
 from stopline_cli.errors import CommandError
 from stopline_cli.output import print_error
 
-COMMANDS = (demo, kinds, jobs, show, migrate, adopt, local)
+COMMANDS = (demo, kinds, jobs, show, migrate, doctor, adopt, local)
 
 app = typer.Typer(
     name="stopline",
