@@ -161,8 +161,8 @@ def _check_size(pollers: Sequence[PollerPlan]) -> None:
         )
     if kinds + len(pollers) > STACK_OUTPUTS - FIXED_OUTPUTS:
         raise CheckFailed(
-            f"{kinds} kinds and {len(pollers)} pollers: a stack has {STACK_OUTPUTS - FIXED_OUTPUTS} outputs for what each "
-            "kind may cost and what the monitoring stack shows of each poller; "
+            f"{kinds} kinds and {len(pollers)} pollers: a stack has {STACK_OUTPUTS - FIXED_OUTPUTS} outputs for what "
+            "each kind may cost and for each poller that the dashboard shows; "
             "deploy some of them under another prefix (kinds)"
         )
 
