@@ -80,14 +80,15 @@ def test_the_monitors_metrics_leave_the_runtime_as_cloudwatch_reads_them(
     }
 
 
-def test_a_migration_that_fails_fails_the_function_with_the_sqlstate_first(
+def test_a_migrator_that_cannot_work_fails_its_function_and_says_what_to_do(
     empty: Database, app: Deployment, start: Start
 ) -> None:
-    """MI-06: the trigger passes the text on to CloudFormation. Here nobody has made the schema's owner the owner."""
+    """MI-06: the trigger hands the text on to CloudFormation, which shows 4,096 bytes of it."""
     migrator = start(app.function("migrator", empty))
     with pytest.raises(InvocationFailed) as failed:
         migrator.invoke()
     assert failed.value.error_type == "MigrationFailed"
+    assert "run sql/bootstrap.sql once" in failed.value.message
     assert len(failed.value.message.encode()) <= 1500
     (line,) = migrator.log.events("migrate_failed")
     assert line["level"] == "ERROR"

@@ -114,6 +114,33 @@ def test_an_inline_handler_that_calls_sys_exit_fails_its_own_attempt_and_not_the
     assert len(poller.log.init_ms) == 1
 
 
+def test_a_handler_that_exits_while_it_is_imported_fails_the_invocation_by_name_and_charges_no_job(
+    db: Database, faults: Deployment, start: Start
+) -> None:
+    poller = start(faults.function("poller of unloadable", db))
+    job = db.enqueue("unloadable", {}).job_id or 0
+    for _ in range(2):
+        with pytest.raises(InvocationFailed) as failed:
+            poller.invoke()
+        assert failed.value.error_type == "PollFailed"
+        assert "kind unloadable" in failed.value.message
+        assert "no configuration found" in failed.value.message
+    assert (db.job(job)["state"], db.job(job)["attempts"]) == ("pending", 0)
+    assert len(poller.log.init_ms) == 1
+
+
+def test_a_process_that_an_attempt_left_behind_is_gone_when_its_invocation_ends(
+    db: Database, faults: Deployment, start: Start, tmp_path: Path
+) -> None:
+    """Lambda would freeze it, and it would go on in the middle of another job's invocation."""
+    poller = start(faults.function("poller of work", db))
+    pid_file = tmp_path / "pid"
+    db.enqueue("work", {"do": "leave_a_daemon", "pid_file": str(pid_file)})
+    assert poller.invoke()["kinds"]["work"]["outcomes"] == {"succeeded": 1}
+    assert not alive(int(pid_file.read_text()))
+    assert poller.processes() == [poller.runtime_pid]
+
+
 def test_an_attempt_that_prints_megabytes_succeeds_and_leaves_whole_bounded_lines(
     db: Database, faults: Deployment, start: Start
 ) -> None:

@@ -1,14 +1,18 @@
 """Becomes the emulator: `python launch.py CGROUP_FILE|- PROGRAM ARGUMENT...`.
 
-Joined to the memory cgroup first, and killed by the kernel when the test process ends, however that ends.
+Joined to the memory cgroup first, with Lambda's own limit of descriptors, and killed by the kernel when the test process
+ends, however that ends.
 """
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
+DESCRIPTORS = 1024
+"""Lambda quotas: file descriptors of a function."""
 
 
 def main() -> None:
@@ -17,6 +21,7 @@ def main() -> None:
     if group != "-":
         with open(group, "w", encoding="ascii") as processes:
             processes.write(str(os.getpid()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.execv(program, [program, *arguments])
 

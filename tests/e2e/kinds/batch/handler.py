@@ -6,6 +6,8 @@ from pathlib import Path
 
 from stopline import Job
 
+MIB = 1024 * 1024
+
 
 def run(job: Job) -> str:
     with Path(job.payload["file"]).open("a") as file:
@@ -15,4 +17,7 @@ def run(job: Job) -> str:
             time.sleep(600)
         case "leave":
             sys.exit(3)
+        case "take_memory":
+            held = [bytearray(b"x" * MIB) for _ in range(2048)]
+            return str(len(held))
     return "done"
