@@ -1,6 +1,6 @@
 """Becomes the emulator: `python launch.py CGROUP_FILE|- PROGRAM ARGUMENT...`.
 
-Joined to the memory cgroup first, with Lambda's own limit of descriptors, and killed by the kernel when the test process
+Joined to the memory cgroup first, with Lambda's limit of descriptors, and killed by the kernel when the test process
 ends, however that ends.
 """
 
