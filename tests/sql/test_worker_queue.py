@@ -200,6 +200,29 @@ def test_a_job_that_lost_sight_of_the_queue_before_it_did_anything_keeps_its_att
     assert [attempt["outcome"] for attempt in db.attempts(job)] == ["released", "succeeded"]
 
 
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_job_that_had_spent_money_before_it_lost_sight_of_the_queue_is_not_released(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """A release would give back the attempt and its money, and the next one would spend it again."""
+    source = AWAY_ONCE.replace("job.effect()", 'job.cost("0.25")\n                job.effect()')
+    poller.kind("work", source, isolation=isolation, per_attempt_usd="0.5")
+    job = db.enqueue("work", {"db": admin_place(db), "mark": str(poller.jobs_dir / "mark")}).job_id or 0
+    assert poller.poll()["kinds"]["work"]["released"] == 0
+    (attempt,) = db.attempts(job)
+    assert (attempt["outcome"], str(attempt["cost_usd"])) == ("transient", "0.250000")
+
+
+def test_a_job_that_may_have_had_its_effect_before_it_lost_sight_of_the_queue_is_not_released(
+    db: Database, poller: RealPoller
+) -> None:
+    """Nobody can tell what a kind that is not idempotent and does not stamp has sent by then: the attempt counts."""
+    poller.kind("work", AWAY_ONCE, idempotent=False)
+    job = db.enqueue("work", {"db": admin_place(db), "mark": str(poller.jobs_dir / "mark")}).job_id or 0
+    assert poller.poll()["kinds"]["work"]["released"] == 0
+    assert [attempt["outcome"] for attempt in db.attempts(job)] == ["transient"]
+
+
 def test_a_stamp_whose_answer_was_lost_is_a_failed_attempt_and_not_a_release(db: Database, poller: RealPoller) -> None:
     """CO-01: the database knows that the attempt had begun; nothing was sent, so it may be repeated."""
     poller.kind("work", "def run(job): job.effect()", effect="stamped", idempotent=False)
