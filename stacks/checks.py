@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stacks.alarm_rules import DATABASE_CONNECTIONS_SHARE
 from stacks.config import Config, ExistingDatabase
+from stacks.constructs.saved_queries import MOST_LOG_GROUPS
+from stacks.log_queries import QUERIES, Logs
 from stacks.pollers import PollerPlan
 from stacks.prices import endpoint_words, nat_words
 from stopline.errors import StoplineError
@@ -62,9 +64,15 @@ def check_deployment(config: Config, max_connections: int, pollers: Sequence[Pol
 
 def kinds_that_fit() -> int:
     """How many kinds with a poller of their own fit into one stack."""
-    by_resources = (STACK_RESOURCES - FIXED_RESOURCES) // POLLER_RESOURCES
+    by_resources = sum(resource_count(number, 0) <= STACK_RESOURCES for number in range(1, STACK_RESOURCES))
     by_role = (ROLE_POLICY_BYTES - ROLE_POLICY_FIXED) // FUNCTION_ARN_BYTES - len(SYSTEM_FUNCTIONS)
     return min(by_resources, by_role, (STACK_OUTPUTS - FIXED_OUTPUTS) // 2)
+
+
+def resource_count(pollers: int, periodic: int) -> int:
+    """Resources of the jobs stack. Saved queries read so many log groups each and come again for further ones."""
+    queries = sum(query.logs is Logs.POLLERS for query in QUERIES)
+    return FIXED_RESOURCES + POLLER_RESOURCES * pollers + periodic + queries * ((pollers - 1) // MOST_LOG_GROUPS)
 
 
 def connections(pollers: Sequence[PollerPlan]) -> int:
@@ -152,7 +160,7 @@ def _check_environment(poller: PollerPlan) -> None:
 def _check_size(pollers: Sequence[PollerPlan]) -> None:
     kinds = sum(len(poller.kinds) for poller in pollers)
     periodic = sum(len(poller.periodic) for poller in pollers)
-    resources = FIXED_RESOURCES + POLLER_RESOURCES * len(pollers) + periodic
+    resources = resource_count(len(pollers), periodic)
     fix = "let kinds share pollers (poller in [run]), or deploy some of them under another prefix (kinds)"
     if resources > STACK_RESOURCES or len(pollers) > kinds_that_fit():
         raise CheckFailed(
