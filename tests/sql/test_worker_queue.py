@@ -99,6 +99,19 @@ def test_jobs_of_an_unanswered_claim_for_which_the_time_has_run_out_are_released
     assert states(db) == [("pending", 0, 1)]
 
 
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_job_whose_claim_was_answered_too_late_for_its_lease_is_not_started(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """The invocation has time, the lease has not: the sweeper would end the attempt while it runs."""
+    poller.kind("work", "def run(job): return None", timeout=1, margin=1, poller_timeout=2, isolation=isolation)
+    db.enqueue("work")
+    with LosingProxy(db.target("stopline_worker"), "stopline.claim", 5) as proxy:
+        line = poller.start(timeout_s=20, STOPLINE_DB_HOST=proxy.target.host).invoke({})
+    assert line["kinds"]["work"]["released"] == 1
+    assert states(db) == [("pending", 0, 1)]
+
+
 def test_a_warm_session_that_points_at_a_read_only_node_is_replaced_and_no_attempt_is_charged_twice(
     db: Database, poller: RealPoller
 ) -> None:
