@@ -4,7 +4,7 @@ A tick is keyed, a claim carries a token, a finish carries a fence.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -35,6 +35,10 @@ class RunSettings:
     idempotent: bool
     effect: str
     max_steps: int | None
+
+
+_RUN_KEYS = tuple(field.name for field in fields(RunSettings) if field.name != "kind")
+"""A newer engine may tell more (docs/upgrade.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class WorkerStore:
         return Tick(
             status=ClaimStatus(answer["status"]),
             counts=answer["counts"],
-            run=RunSettings(kind=kind, **answer["run"]),
+            run=RunSettings(kind=kind, **{name: answer["run"][name] for name in _RUN_KEYS}),
             note=answer["note"],
         )
 
