@@ -30,7 +30,7 @@ class MonitoringStack(Stack):
         jobs: Watched,
         **kwargs: Any,
     ) -> None:
-        super().__init__(scope, construct_id, description="Stopline: what watches", **kwargs)
+        super().__init__(scope, construct_id, **kwargs)
         kinds = list(policies.values())
         queues = [queue.queue_name for queue in jobs.dead_letter_queues]
         self.topics = AlarmTopics(self, "Topics", email=config.alarm_email)
