@@ -147,20 +147,26 @@ class Deployment:
         )
 
     def _alarms(self) -> None:
-        sns, cloudwatch = self.client("sns"), self.client("cloudwatch")
+        sns = self.client("sns")
         self.topic = sns.create_topic(Name="page")["TopicArn"]
         sns.subscribe(TopicArn=self.topic, Protocol="sqs", Endpoint=f"arn:aws:sqs:{REGION}:123456789012:pager")
-        cloudwatch.put_metric_alarm(
-            AlarmName="stuck", MetricName="Stuck", Namespace="Stopline", Statistic="Maximum", Period=60,
-            EvaluationPeriods=1, Threshold=1, ComparisonOperator="GreaterThanOrEqualToThreshold",
-        )  # fmt: skip
-        cloudwatch.set_alarm_state(AlarmName="stuck", StateValue="OK", StateReason="none")
+        self.notice()
         self.page()
         self.session.events.register("after-call.cloudwatch.DescribeAlarms", self._add_composite)
         self.resources["Monitoring"] += [
             ("Stuck", "stuck", "AWS::CloudWatch::Alarm"),
             ("Page", "page", "AWS::CloudWatch::CompositeAlarm"),
         ]
+
+    def notice(self, *topics: str) -> None:
+        """The one alarm on a metric, made or changed."""
+        cloudwatch = self.client("cloudwatch")
+        cloudwatch.put_metric_alarm(
+            AlarmName="stuck", MetricName="Stuck", Namespace="Stopline", Statistic="Maximum", Period=60,
+            EvaluationPeriods=1, Threshold=1, ComparisonOperator="GreaterThanOrEqualToThreshold",
+            AlarmActions=list(topics),
+        )  # fmt: skip
+        cloudwatch.set_alarm_state(AlarmName="stuck", StateValue="OK", StateReason="none")
 
     def page(self, *, actions: list[str] | None = None, enabled: bool = True) -> None:
         """The composite alarm, made or changed."""

@@ -98,7 +98,12 @@ def test_a_topic_that_nobody_reads_is_named(aws: Deployment) -> None:
     sns = aws.client("sns")
     (subscription,) = sns.list_subscriptions_by_topic(TopicArn=aws.topic)["Subscriptions"]
     sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
-    assert wrong(aws) == {("alarms", "reach somebody"): (Level.FAIL, "page")}
+    assert wrong(aws) == {("alarms", "wake somebody"): (Level.FAIL, "page")}
+
+
+def test_a_topic_of_notices_that_nobody_reads_is_a_warning(aws: Deployment) -> None:
+    aws.notice(aws.client("sns").create_topic(Name="notices")["TopicArn"])
+    assert wrong(aws) == {("alarms", "are noticed"): (Level.WARN, "notices")}
 
 
 def test_an_alarm_that_is_on_or_has_no_data_is_a_warning(aws: Deployment) -> None:

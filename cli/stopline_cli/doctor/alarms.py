@@ -68,20 +68,36 @@ def check_alarms(account: Account, stacks: Stacks) -> Iterator[Finding]:
         "none waits for its first data",
         "right for some minutes after the first deploy; later, look whether the monitor runs",
     )
-    yield from _readers(account, {action for alarm in alarms for action in alarm.get("AlarmActions", [])})
-
-
-def _readers(account: Account, actions: set[str]) -> Iterator[Finding]:
-    deaf = []
-    for topic in sorted(action for action in actions if action.startswith("arn:") and ":sns:" in action):
-        answer = account.pages("sns", "ListSubscriptionsByTopic", "Subscriptions", TopicArn=topic)
-        if not any(subscription["SubscriptionArn"] != _PENDING for subscription in answer):
-            deaf.append(topic.rpartition(":")[2])
+    deaf = [topic for topic in _topics(alarms) if not _is_read(account, topic)]
+    pages = _topics(composites)
+    subscribe = "subscribe to the topic, or confirm the mail that AWS sent (alarm_email)"
     yield finding(
         "alarms",
-        "reach somebody",
+        "wake somebody",
         Level.FAIL,
-        deaf,
-        "each topic has a confirmed subscription",
-        "subscribe to the topic, or confirm the mail that AWS sent (alarm_email)",
+        [_topic_name(topic) for topic in deaf if topic in pages],
+        "the page's topic has a confirmed subscription",
+        subscribe,
     )
+    yield finding(
+        "alarms",
+        "are noticed",
+        Level.WARN,
+        [_topic_name(topic) for topic in deaf if topic not in pages],
+        "each other topic has a confirmed subscription",
+        subscribe,
+    )
+
+
+def _topics(alarms: list[dict[str, Any]]) -> list[str]:
+    actions = {action for alarm in alarms for action in alarm.get("AlarmActions", [])}
+    return sorted(action for action in actions if ":sns:" in action)
+
+
+def _topic_name(topic: str) -> str:
+    return topic.rpartition(":")[2]
+
+
+def _is_read(account: Account, topic: str) -> bool:
+    answer = account.pages("sns", "ListSubscriptionsByTopic", "Subscriptions", TopicArn=topic)
+    return any(subscription["SubscriptionArn"] != _PENDING for subscription in answer)
