@@ -2,7 +2,7 @@
 
     .venv/bin/python layers/stopline/build_ca_bundle.py            writes stopline/store/ca/aws-rds.pem
     .venv/bin/python layers/stopline/build_ca_bundle.py --check    says whether the sources still give the same bundle
-    .venv/bin/python layers/stopline/build_ca_bundle.py --add F    adds the roots in the PEM file F, for a region that the
+    .venv/bin/python layers/stopline/build_ca_bundle.py --add F    adds the roots in PEM file F, for a region that the
                                                                    packages do not have
 
 pip fetches the packages of ca-sources.txt and refuses one whose checksum differs. Kept are the unexpired regional roots
