@@ -90,6 +90,7 @@ def test_a_batch_whose_function_was_killed_at_its_timeout_is_freed_by_its_lease_
 def test_a_handler_that_calls_sys_exit_fails_its_own_attempt_and_not_the_function(
     db: Database, faults: Deployment, start: Start
 ) -> None:
+    """CL-13: one job's failure must not fail the invocation, which Lambda might then repeat."""
     poller = start(faults.function("poller of work", db))
     leaving = db.enqueue("work", {"do": "leave"}).job_id or 0
     after = db.enqueue("work", {"do": "succeed"}).job_id or 0

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -19,6 +20,8 @@ from tests.e2e.harness.installed import installed
 from tests.e2e.harness.log import Log
 
 LAUNCH = Path(__file__).with_name("launch.py")
+_INVOKE_PORT = 8080
+_API_PORT = 9001
 _START_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 """What an answer may take beyond the function's own timeout."""
@@ -46,14 +49,12 @@ class Instance:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = Log(folder / "log.txt")
         tools = installed()
-        with _free_ports() as (self._port, api_port):
-            self._api = f"127.0.0.1:{api_port}"
-            own = function.lambdas_own() | {
-                "PYTHONPATH": os.pathsep.join(map(str, (function.layer / "python", tools / "runtime")))
-            }
+        self._host = _loopback_address()
+        self._api = f"{self._host}:{_API_PORT}"
+        path = os.pathsep.join(map(str, (function.layer / "python", tools / "runtime")))
         emulator = [
             str(tools / "emulator"),
-            *("--runtime-interface-emulator-address", f"127.0.0.1:{self._port}"),
+            *("--runtime-interface-emulator-address", f"{self._host}:{_INVOKE_PORT}"),
             *("--runtime-api-address", self._api),
             # No site-packages: the function finds the standard library, the runtime's packages and what ships.
             *(sys.executable, "-S", "-s", "-m", "awslambdaric", function.handler),
@@ -62,7 +63,7 @@ class Instance:
         with (folder / "log.txt").open("wb") as output:
             self._process = subprocess.Popen(
                 [*launch, *emulator],
-                env={**own, **function.environment},
+                env={**function.lambdas_own(), "PYTHONPATH": path, **function.environment},
                 cwd=function.code,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -131,7 +132,7 @@ class Instance:
     def _await_start(self) -> None:
         until = time.monotonic() + _START_SECONDS
         while True:
-            with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self._port), 1)):
+            with suppress(OSError), closing(socket.create_connection((self._host, _INVOKE_PORT), 1)):
                 return
             if self._process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError("the emulator did not start:\n" + "\n".join(self.log.everything[-20:]))
@@ -139,15 +140,12 @@ class Instance:
 
     def _ask(self, body: bytes) -> tuple[int, str]:
         seconds = self.function.timeout_s + _ANSWER_SECONDS
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=seconds)) as connection:
+        with closing(http.client.HTTPConnection(self._host, _INVOKE_PORT, timeout=seconds)) as connection:
             connection.request("POST", "/2015-03-31/functions/function/invocations", body)
             response = connection.getresponse()
             return response.status, response.read().decode()
 
 
-@contextmanager
-def _free_ports() -> Iterator[tuple[int, int]]:
-    with closing(socket.socket()) as one, closing(socket.socket()) as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        yield one.getsockname()[1], two.getsockname()[1]
+def _loopback_address() -> str:
+    """An address of its own for each environment: a free port could be taken before the emulator listens on it."""
+    return "127." + ".".join(str(1 + secrets.randbelow(254)) for _ in range(3))
