@@ -195,3 +195,40 @@ def test_an_answer_that_a_handler_did_not_wait_for_is_not_taken_for_the_answer_t
     job = db.enqueue("work", admin_place(db)).job_id or 0
     poller.poll()
     assert (db.job(job)["state"], db.job(job)["result"], db.job(job)["steps"]) == ("succeeded", 1, 1)
+
+
+def test_a_claim_that_waits_for_a_lock_does_not_keep_the_finish_of_what_runs_waiting_past_one_lock_timeout(
+    db: Database, poller: RealPoller, tmp_path: Path
+) -> None:
+    """The lease of a finished job runs on meanwhile: past it, the job would be done again."""
+    db.admin.execute(f"alter role stopline_worker in database {db.name} set lock_timeout = '300ms'")  # type: ignore[arg-type]
+    poller.kind(
+        "work",
+        """
+        import time
+        from pathlib import Path
+
+        def run(job):
+            Path(job.payload["ready"]).touch()
+            while not Path(job.payload["locked"]).exists():
+                time.sleep(0.001)
+            time.sleep(job.payload["seconds"])
+        """,
+        children=2,
+        memory_mb=1024,
+        concurrency=2,
+    )
+    ready, locked = tmp_path / "ready", tmp_path / "locked"
+    payload = {"ready": str(ready), "locked": str(locked)}
+    jobs = [db.enqueue("work", payload | {"seconds": seconds}).job_id or 0 for seconds in (0, 0.2, 0)]
+    holder = db.connect("postgres", autocommit=False)
+    with in_background(poller.poll):
+        until(ready.exists, "an attempt has begun")
+        holder.execute("select from stopline.kind for update")
+        locked.touch()
+        begun = time.monotonic()
+        until(lambda: db.job(jobs[1])["state"] == "succeeded", "the slower job is finished")
+        taken = time.monotonic() - begun
+        holder.commit()
+    assert taken < 1.2
+    assert db.job(jobs[2])["state"] == "succeeded"
