@@ -7,7 +7,7 @@ refused before it exists. Rules inside one policy are the policy's own (`stoplin
 from collections.abc import Iterator, Mapping, Sequence
 
 from stacks.alarm_rules import DATABASE_CONNECTIONS_SHARE
-from stacks.config import Config, ExistingDatabase
+from stacks.config import Config, ExistingDatabase, NewDatabase
 from stacks.constructs.saved_queries import MOST_LOG_GROUPS
 from stacks.log_queries import QUERIES, Logs
 from stacks.pollers import PollerPlan
@@ -95,13 +95,25 @@ def worst_cases(policies: Mapping[str, Policy]) -> dict[str, str]:
     return found
 
 
-def arithmetic(policies: Mapping[str, Policy], pollers: Sequence[PollerPlan], max_connections: int) -> list[str]:
-    """The lines that synth prints: money for each kind, then connections and invocations."""
+def arithmetic(
+    config: Config, policies: Mapping[str, Policy], pollers: Sequence[PollerPlan], max_connections: int
+) -> list[str]:
+    """The lines that synth prints: money for each kind, then connections, invocations and the network's price."""
     lines = [f"{kind}: {working}" for kind, working in worst_cases(policies).items()]
     parts = "; ".join([*(poller.working for poller in pollers), *(f"{n}: {c}" for n, c in SYSTEM_FUNCTIONS.items())])
     lines.append(f"database connections: at most {connections(pollers)} of {max_connections:,} ({parts})")
     lines.append(f"invocations: at most {invocations(pollers)} at once, of the account's concurrency quota")
-    return lines
+    return [*lines, *(f"network: {what}, {price}" for what, price in network_prices(config))]
+
+
+def network_prices(config: Config) -> Iterator[tuple[str, str]]:
+    """What the deployment adds to reach something besides the database, each with its price a month."""
+    if config.egress == "nat" and isinstance(config.database, NewDatabase):
+        yield "the internet", nat_words(config.database.nat_gateways)
+    if config.egress == "bedrock":
+        yield "Bedrock", endpoint_words()
+    if config.secrets_endpoint:
+        yield "Secrets Manager", endpoint_words()
 
 
 def _check_egress(config: Config, policy: Policy) -> None:

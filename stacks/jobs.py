@@ -53,7 +53,7 @@ class JobsStack(Stack):
         self._config, self._database = config, database
         pollers = plan_pollers(policies)
         check_deployment(config, database.max_connections, pollers)
-        self.arithmetic = tuple(arithmetic(policies, pollers, database.max_connections))
+        self.arithmetic = tuple(arithmetic(config, policies, pollers, database.max_connections))
         self._schedules = Schedules(self, "Schedules")
         functions = {f"poller {poller.name}": self._poller(poller) for poller in pollers}
         functions |= {name: self._system(name) for name in SYSTEM_FUNCTIONS}

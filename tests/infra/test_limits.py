@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.checks import CheckFailed, arithmetic, check_deployment, connections, invocations
+from stacks.checks import CheckFailed, arithmetic, check_deployment, connections, invocations, network_prices
 from stacks.config_load import read_config
 from stacks.pollers import PollerPlan, plan_pollers
 from stacks.prices import endpoint_month, nat_month
@@ -18,13 +18,23 @@ SMALLEST = 189
 
 def test_the_arithmetic_of_the_shipped_kinds_is_this(policies: dict[str, Policy]) -> None:
     """What synth prints, held here so that a change of it is seen in a review."""
-    assert arithmetic(policies, plan_pollers(policies), 756) == [
+    assert arithmetic(config(), policies, plan_pollers(policies), 756) == [
         "accounting_export: 4 attempts x 1 call = at most 4 calls a round; no price is set (per_attempt_usd in [cost])",
         "close_conversation: 5 attempts x 1 call x $0.20 = at most $1.00 a round; at most $50.00 a day",
         "database connections: at most 13 of 756 (accounting_export: 1 at once; close_conversation: 5 at once + 4 of "
         "job.connect() = 9; sweeper: 2; monitor: 1)",
         "invocations: at most 9 at once, of the account's concurrency quota",
+        "network: the internet, about $36.50 a month for 1 NAT gateway, and $0.045 a GB",
     ]
+
+
+def test_synth_tells_what_each_way_out_costs_and_nothing_where_there_is_none() -> None:
+    """The price of what a deployment has, as of what it lacks."""
+    endpoint = "about $14.60 a month for an endpoint in 2 zones, and $0.01 a GB"
+    closed = config(egress="bedrock", secrets_endpoint=True)
+    assert list(network_prices(closed)) == [("Bedrock", endpoint), ("Secrets Manager", endpoint)]
+    assert not list(network_prices(config(egress="none")))
+    assert not list(network_prices(read_config({"config": "examples/existing-database.json"})))
 
 
 def test_the_shipped_kinds_fit_an_account_whose_quota_is_ten(policies: dict[str, Policy]) -> None:
