@@ -17,7 +17,7 @@ DEV_STAMP := $(VENV)/dev-$(RUNS_ON)-$(shell cat .ci/setup-venv $(DEV_PINS) | cks
 LAMBDA := $(VENV)/lambda-$(RUNS_ON)-$(shell cat .ci/setup-lambda tests/e2e/requirements-*.txt | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: picture help setup setup-dev demo synth test test-unit test-sql test-infra test-e2e
+.PHONY: picture help setup setup-dev demo synth snapshots test test-unit test-sql test-infra test-e2e
 .PHONY: guards lint type imports bench clean
 
 help: ## list the verbs
@@ -45,6 +45,9 @@ test-infra: $(DEV_STAMP) ## tests of the synthesized templates
 
 test-e2e: $(LAMBDA)/emulator ## tests through the official Lambda runtime emulator
 	STOPLINE_TEST_LAMBDA=$(LAMBDA) $(PY) -m pytest tests/e2e -n $(WORKERS) $(ARGS)
+
+snapshots: $(DEV_STAMP) ## write the templates that tests/infra/snapshots holds for review
+	$(PY) -m tests.support.snapshots
 
 guards: $(DEV_STAMP) ## remove one guard at a time from the SQL and show that a test fails for each
 	$(PY) -m tests.guards $(ARGS)

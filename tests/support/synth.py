@@ -51,11 +51,11 @@ def synthesis(example: str) -> Synthesis:
     folder = base / f"synth-{example}"
     with (base / f"synth-{example}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = folder / "done.txt"
-        if not done.exists():
+        done, failed = base / f"synth-{example}.out", base / f"synth-{example}.err"
+        if not done.exists() and not failed.exists():
             finished = synth("-c", f"config=examples/{example}.json", "-o", str(folder))
-            assert finished.returncode == 0, finished.stderr
-            done.write_text(finished.stdout + finished.stderr)
+            (failed if finished.returncode else done).write_text(finished.stdout + finished.stderr)
+        assert not failed.exists(), failed.read_text()
         return Synthesis(folder, done.read_text())
 
 
