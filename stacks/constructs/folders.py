@@ -44,7 +44,7 @@ def digest(folder: Path) -> str:
 def built(cache: Path, name: str, key: str, build: Callable[[Path], None]) -> Path:
     """The folder that `build` fills, from the cache if one was built for `key` before.
 
-    A build that fails leaves nothing behind. Runs side by side wait for each other, so a build must not ask for another.
+    A build that fails leaves nothing behind. Runs side by side wait for each other, so a build asks for no other.
     Folders of `name` that nobody asked for in a week are removed.
     """
     finished = cache / name / key
