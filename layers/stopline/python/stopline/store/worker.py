@@ -12,13 +12,13 @@ from uuid import UUID
 
 import psycopg
 
+from stopline.errors import InvalidInput, Refused
 from stopline.failure import Failure
 from stopline.payload import decode
 from stopline.states import ClaimStatus, FinishAnswer, State, StopReason
 from stopline.store.connection import Session
-from stopline.store.faults import is_infrastructure
 
-_UNSTORABLE = '{"stopline": "result not stored", "why": "the database refused it as JSON"}'
+_UNSTORABLE = '{"stopline": "result not stored", "why": "the database refused it"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,8 @@ class WorkerStore:
             return []
         try:
             return self._succeed(items)
-        except psycopg.DataError as error:
-            if is_infrastructure(error):
-                raise
+        except (psycopg.DataError, InvalidInput, Refused):
+            pass
         if len(items) == 1:
             return self._succeed([Success(items[0].job_id, items[0].fence, _UNSTORABLE, items[0].cost)])
         return [finish for item in items for finish in self.succeed([item])]
