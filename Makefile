@@ -17,7 +17,7 @@ DEV_STAMP := $(VENV)/dev-$(RUNS_ON)-$(shell cat .ci/setup-venv $(DEV_PINS) | cks
 LAMBDA := $(VENV)/lambda-$(RUNS_ON)-$(shell cat .ci/setup-lambda tests/e2e/requirements-*.txt | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: picture help setup setup-dev demo synth snapshots test test-unit test-sql test-infra test-e2e
+.PHONY: picture help setup setup-dev demo synth snapshots test test-unit test-sql test-sql-oldest test-infra test-e2e
 .PHONY: guards lint type imports bench clean
 
 help: ## list the verbs
@@ -32,13 +32,16 @@ demo: $(LOCAL_STAMP) ## run the incident end to end on a local database (ARGS="-
 synth: $(CDK_STAMP) ## write the CloudFormation templates to cdk.out (CONFIG=examples/nat.json ARGS="-c database.readers=1")
 	$(PY) app.py -c config=$(CONFIG) -o cdk.out $(ARGS)
 
-test: lint type imports test-unit test-sql test-infra test-e2e ## everything that CI runs
+test: lint type imports test-unit test-sql test-sql-oldest test-infra test-e2e ## everything that CI runs
 
 test-unit: $(DEV_STAMP) ## tests without a database
 	$(PY) -m pytest tests/unit -n $(WORKERS) $(ARGS)
 
 test-sql: $(DEV_STAMP) ## tests on a real PostgreSQL (STOPLINE_TEST_PG=/path/to/bin for another one than the wheel's)
 	$(PY) -m pytest tests/sql -n $(WORKERS) $(ARGS)
+
+test-sql-oldest: $(DEV_STAMP) ## what depends on PostgreSQL's version, on the system's PostgreSQL 15; skipped without one
+	$(PY) -m tests.support.oldest -n $(WORKERS) $(ARGS)
 
 test-infra: $(DEV_STAMP) ## tests of the synthesized templates
 	$(PY) -m pytest tests/infra -n $(WORKERS) --dist loadfile $(ARGS)
