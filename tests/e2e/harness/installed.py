@@ -10,7 +10,8 @@ _ROOT = Path(__file__).parents[3]
 def installed() -> Path:
     """The folder with `emulator`, a program, and `runtime/`, packages."""
     named = os.environ.get(VARIABLE)
-    found = [_ROOT / named] if named else sorted((_ROOT / ".venv").glob("lambda-*"))
+    newest = sorted((_ROOT / ".venv").glob("lambda-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    found = [_ROOT / named] if named else newest
     for folder in found:
         if (folder / "emulator").is_file():
             return folder
