@@ -1,6 +1,9 @@
 """The doctor's look at a deployment on AWS, on moto's services."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +142,20 @@ def test_a_missing_right_is_a_failure_that_names_it_and_the_other_parts_are_look
     assert (missing.fix or "").startswith(f"allow {action} to ")
     assert operation in missing.found
     assert ("stacks", "are whole") in found
+
+
+def test_it_needs_exactly_the_rights_that_the_docs_list(aws: Deployment) -> None:
+    called: set[str] = set()
+
+    def note(model: Any, **_: Any) -> None:
+        name = "InvokeFunction" if model.name == "Invoke" else model.name
+        called.add(f"{model.service_model.service_name}:{name}")
+
+    aws.session.events.register("before-parameter-build", note)
+    findings(aws)
+    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    listed = text.split("`stopline doctor --aws` only reads")[1].split("## ")[0]
+    assert called == set(re.findall(r"`([a-z]+:[A-Za-z]+)`", listed))
 
 
 def test_a_call_that_fails_for_another_reason_is_a_failure_with_its_code(aws: Deployment) -> None:
