@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.snapshots import FOLDER, normalised
-from tests.support.synth import EXAMPLES, Synthesis, synth
+from tests.support.synth import EXAMPLES, ROOT, Synthesis, synth
+from tests.support.templates import of_type
 
 Synthesized = Callable[[str], Synthesis]
 
@@ -113,3 +114,14 @@ def test_a_wrong_value_ends_the_synth_with_one_line_and_no_template(
     assert told in finished.stderr
     assert len(finished.stderr.splitlines()) == 1, finished.stderr
     assert not list(folder.glob("*.template.json"))
+
+
+def test_the_app_takes_context_as_the_cdks_command_line_hands_it_over(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`cdk deploy -c key=value` runs the command of cdk.json with the context and the folder in its environment."""
+    assert json.loads((ROOT / "cdk.json").read_text())["app"] == ".venv/bin/python app.py"
+    folder = tmp_path_factory.mktemp("cli")
+    handed = {"config": "examples/bedrock-endpoint.json", "database.readers": "2", "prefix": "Cli"}
+    finished = synth(environment={"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(handed)})
+    assert finished.returncode == 0, finished.stderr
+    template = json.loads((folder / "CliDatabase.template.json").read_text())
+    assert len(of_type(template, "AWS::RDS::DBInstance")) == 3

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,13 @@ def synthesis(example: str) -> Synthesis:
         return Synthesis(folder, done.read_text())
 
 
-def synth(*arguments: str) -> subprocess.CompletedProcess[str]:
+def synth(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run app.py with nothing in its environment that could find AWS, Docker or another Node.js."""
     path = os.pathsep.join(str(ROOT / folder) for folder in (".", "layers/stopline/python"))
     return subprocess.run(
         [sys.executable, "app.py", *arguments],
         cwd=ROOT,
-        env={"PATH": "/nonexistent", "PYTHONPATH": path, "AWS_EC2_METADATA_DISABLED": "true"},
+        env={"PATH": "/nonexistent", "PYTHONPATH": path, "AWS_EC2_METADATA_DISABLED": "true", **(environment or {})},
         capture_output=True,
         text=True,
         check=False,
