@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsii
 from aws_cdk import CfnOutput, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -37,6 +38,12 @@ class DatabaseStack(Stack):
         else:
             self.connection = self._existing(config, config.database)
         self._outputs()
+
+    @property
+    @jsii.member(jsii_name="availabilityZones")
+    def availability_zones(self) -> list[str]:
+        """Two zones of wherever it is deployed. The CDK would look them up as soon as account and region are given."""
+        return [Fn.select(number, Fn.get_azs()) for number in range(2)]
 
     def _new(self, config: Config, database: NewDatabase) -> DatabaseConnection:
         vpc = new_vpc(self, config, database)

@@ -90,3 +90,19 @@ def test_a_version_that_the_cdks_own_list_does_not_know_is_no_error() -> None:
     template = database({"database.engine_version": "18.6"})
     assert only(template, CLUSTER)["Properties"]["EngineVersion"] == "18.6"
     assert only(template, "AWS::RDS::DBClusterParameterGroup")["Properties"]["Family"] == "aurora-postgresql18"
+
+
+@pytest.mark.parametrize(
+    "place", [{}, {"region": "eu-central-1"}, {"account": "111122223333", "region": "eu-central-1"}]
+)
+def test_zones_are_those_of_wherever_it_is_deployed_and_never_looked_up(place: dict[str, str]) -> None:
+    app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"], auto_synth=False)
+    config = read_config({"egress": "nat", **place})
+    DatabaseStack(app, "Database", config=config, env=cdk.Environment(account=config.account, region=config.region))
+    assembly = app.synth()
+    template = json.loads(Path(assembly.get_stack_by_name("Database").template_full_path).read_text())
+    zones = {
+        json.dumps(each["Properties"]["AvailabilityZone"]) for each in of_type(template, "AWS::EC2::Subnet").values()
+    }
+    assert zones == {json.dumps({"Fn::Select": [number, {"Fn::GetAZs": ""}]}) for number in (0, 1)}
+    assert "missing" not in json.loads((Path(assembly.directory) / "manifest.json").read_text())
