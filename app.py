@@ -22,7 +22,13 @@ def main() -> None:
         deployment = build(context | dict(arguments.context), arguments.output)
     except StoplineError as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from None
-    deployment.app.synth()
+    try:
+        deployment.app.synth()
+    except RuntimeError as error:
+        # What cdk-nag or the CDK's own checks found is printed by then; their JavaScript frames help nobody.
+        if "ValidationFailed" in str(error):
+            raise SystemExit(str(error)) from None
+        raise
     # On the error stream: the CDK command line prints templates on the other.
     sys.stderr.write("".join(f"  {line}\n" for line in deployment.arithmetic))
 

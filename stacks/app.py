@@ -30,15 +30,24 @@ def build(context: Mapping[str, Any], outdir: Path | None = None) -> Deployment:
     app = cdk.App(context=dict(context), outdir=None if outdir is None else str(outdir), auto_synth=False)
     config = load_config(app.node)
     policies = chosen_policies(config)
-    place = cdk.Environment(account=config.account, region=config.region)
-    for name, value in config.tags.items():
-        cdk.Tags.of(app).add(name, value)
-    database = DatabaseStack(app, f"{config.prefix}Database", config=config, env=place)
+    # CloudFormation hands a stack's tags on to everything in it, the trigger's provider included.
+    common: dict[str, Any] = {
+        "env": cdk.Environment(account=config.account, region=config.region),
+        "tags": config.tags,
+    }
+    database = DatabaseStack(app, f"{config.prefix}Database", config=config, **common)
     jobs = JobsStack(
-        app, f"{config.prefix}Jobs", config=config, database=database.connection, policies=policies, env=place
+        app, f"{config.prefix}Jobs", config=config, database=database.connection, policies=policies, **common
     )
     monitoring = MonitoringStack(
-        app, f"{config.prefix}Monitoring", config=config, policies=policies, jobs=jobs.watched, env=place
+        app,
+        f"{config.prefix}Monitoring",
+        config=config,
+        policies=policies,
+        jobs=jobs.watched,
+        description="Stopline: what watches",
+        termination_protection=config.protect,
+        **common,
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return Deployment(app, (*jobs.arithmetic, *monitoring.arithmetic))

@@ -7,7 +7,9 @@ refused before it exists. Rules inside one policy are the policy's own (`stoplin
 from collections.abc import Iterator, Mapping, Sequence
 
 from stacks.alarm_rules import DATABASE_CONNECTIONS_SHARE
-from stacks.config import Config, ExistingDatabase
+from stacks.config import Config, ExistingDatabase, NewDatabase
+from stacks.constructs.saved_queries import MOST_LOG_GROUPS
+from stacks.log_queries import QUERIES, Logs
 from stacks.pollers import PollerPlan
 from stacks.prices import endpoint_words, nat_words
 from stopline.errors import StoplineError
@@ -16,7 +18,7 @@ from stopline.policy.exposure import dollars
 
 STACK_RESOURCES = 500
 """CloudFormation's limit for one stack."""
-FIXED_RESOURCES = 30
+FIXED_RESOURCES = 36
 """Of the jobs stack, without any poller; a test counts them."""
 POLLER_RESOURCES = 5
 """Function, role, log group, asynchronous settings, schedule. A periodic kind adds one: its own schedule."""
@@ -62,9 +64,15 @@ def check_deployment(config: Config, max_connections: int, pollers: Sequence[Pol
 
 def kinds_that_fit() -> int:
     """How many kinds with a poller of their own fit into one stack."""
-    by_resources = (STACK_RESOURCES - FIXED_RESOURCES) // POLLER_RESOURCES
+    by_resources = sum(resource_count(number, 0) <= STACK_RESOURCES for number in range(1, STACK_RESOURCES))
     by_role = (ROLE_POLICY_BYTES - ROLE_POLICY_FIXED) // FUNCTION_ARN_BYTES - len(SYSTEM_FUNCTIONS)
-    return min(by_resources, by_role, STACK_OUTPUTS - FIXED_OUTPUTS)
+    return min(by_resources, by_role, (STACK_OUTPUTS - FIXED_OUTPUTS) // 2)
+
+
+def resource_count(pollers: int, periodic: int) -> int:
+    """Resources of the jobs stack. Saved queries read so many log groups each and come again for further ones."""
+    queries = sum(query.logs is Logs.POLLERS for query in QUERIES)
+    return FIXED_RESOURCES + POLLER_RESOURCES * pollers + periodic + queries * ((pollers - 1) // MOST_LOG_GROUPS)
 
 
 def connections(pollers: Sequence[PollerPlan]) -> int:
@@ -87,13 +95,25 @@ def worst_cases(policies: Mapping[str, Policy]) -> dict[str, str]:
     return found
 
 
-def arithmetic(policies: Mapping[str, Policy], pollers: Sequence[PollerPlan], max_connections: int) -> list[str]:
-    """The lines that synth prints: money for each kind, then connections and invocations."""
+def arithmetic(
+    config: Config, policies: Mapping[str, Policy], pollers: Sequence[PollerPlan], max_connections: int
+) -> list[str]:
+    """The lines that synth prints: money for each kind, then connections, invocations and the network's price."""
     lines = [f"{kind}: {working}" for kind, working in worst_cases(policies).items()]
     parts = "; ".join([*(poller.working for poller in pollers), *(f"{n}: {c}" for n, c in SYSTEM_FUNCTIONS.items())])
     lines.append(f"database connections: at most {connections(pollers)} of {max_connections:,} ({parts})")
     lines.append(f"invocations: at most {invocations(pollers)} at once, of the account's concurrency quota")
-    return lines
+    return [*lines, *(f"network: {what}, {price}" for what, price in network_prices(config))]
+
+
+def network_prices(config: Config) -> Iterator[tuple[str, str]]:
+    """What the deployment adds to reach something besides the database, each with its price a month."""
+    if config.egress == "nat" and isinstance(config.database, NewDatabase):
+        yield "the internet", nat_words(config.database.nat_gateways)
+    if config.egress == "bedrock":
+        yield "Bedrock", endpoint_words()
+    if config.secrets_endpoint:
+        yield "Secrets Manager", endpoint_words()
 
 
 def _check_egress(config: Config, policy: Policy) -> None:
@@ -152,16 +172,17 @@ def _check_environment(poller: PollerPlan) -> None:
 def _check_size(pollers: Sequence[PollerPlan]) -> None:
     kinds = sum(len(poller.kinds) for poller in pollers)
     periodic = sum(len(poller.periodic) for poller in pollers)
-    resources = FIXED_RESOURCES + POLLER_RESOURCES * len(pollers) + periodic
+    resources = resource_count(len(pollers), periodic)
     fix = "let kinds share pollers (poller in [run]), or deploy some of them under another prefix (kinds)"
     if resources > STACK_RESOURCES or len(pollers) > kinds_that_fit():
         raise CheckFailed(
             f"{len(pollers)} pollers and {periodic} periodic kinds: a stack holds {kinds_that_fit()} pollers "
             f"({STACK_RESOURCES} resources, and {ROLE_POLICY_BYTES:,} bytes for what the scheduler may start); {fix}"
         )
-    if kinds > STACK_OUTPUTS - FIXED_OUTPUTS:
+    if kinds + len(pollers) > STACK_OUTPUTS - FIXED_OUTPUTS:
         raise CheckFailed(
-            f"{kinds} kinds: a stack has {STACK_OUTPUTS - FIXED_OUTPUTS} outputs for what each may cost; "
+            f"{kinds} kinds and {len(pollers)} pollers: a stack has {STACK_OUTPUTS - FIXED_OUTPUTS} outputs for what "
+            "each kind may cost and for each poller that the dashboard shows; "
             "deploy some of them under another prefix (kinds)"
         )
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+import jsii
+from aws_cdk import CfnOutput, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -37,6 +38,12 @@ class DatabaseStack(Stack):
         else:
             self.connection = self._existing(config, config.database)
         self._outputs()
+
+    @property
+    @jsii.member(jsii_name="availabilityZones")
+    def availability_zones(self) -> list[str]:
+        """Two zones of wherever it is deployed. The CDK would look them up as soon as account and region are given."""
+        return [Fn.select(number, Fn.get_azs()) for number in range(2)]
 
     def _new(self, config: Config, database: NewDatabase) -> DatabaseConnection:
         vpc = new_vpc(self, config, database)
@@ -99,6 +106,14 @@ class DatabaseStack(Stack):
             ("Endpoint", connection.host, "Where the database answers"),
             ("DatabaseName", connection.name, "The database inside the cluster"),
             ("ResourceId", connection.resource_id, "The id in the ARN of rds-db:connect"),
+            ("VpcId", connection.vpc.vpc_id, "The network of the database and the functions"),
+            ("IsolatedSubnets", Fn.join(",", self._subnet_ids()), "Subnets without a way out"),
             ("ClientSecurityGroup", connection.client_security_group.security_group_id, "Who may connect"),
         ):
             CfnOutput(self, name, value=value, description=meaning)
+
+    def _subnet_ids(self) -> list[str]:
+        vpc, subnets = self.connection.vpc, self.connection.subnets
+        if subnets.subnets is not None:
+            return [subnet.subnet_id for subnet in subnets.subnets]
+        return list(vpc.select_subnets(subnet_group_name=subnets.subnet_group_name).subnet_ids)

@@ -14,8 +14,10 @@ from stacks.config import Config
 from stacks.connection import DatabaseConnection
 from stacks.constructs.functions import stopline_function
 from stacks.constructs.roles import access_statements
+from stacks.constructs.saved_queries import SavedQueries
 from stacks.constructs.schedules import Schedules
 from stacks.constructs.triggers import DatabaseSetup
+from stacks.log_queries import Logs
 from stacks.pollers import PollerPlan, plan_pollers
 from stacks.watched import Watched
 from stopline.policy import Policy
@@ -51,10 +53,20 @@ class JobsStack(Stack):
         self._config, self._database = config, database
         pollers = plan_pollers(policies)
         check_deployment(config, database.max_connections, pollers)
-        self.arithmetic = tuple(arithmetic(policies, pollers, database.max_connections))
+        self.arithmetic = tuple(arithmetic(config, policies, pollers, database.max_connections))
         self._schedules = Schedules(self, "Schedules")
         functions = {f"poller {poller.name}": self._poller(poller) for poller in pollers}
         functions |= {name: self._system(name) for name in SYSTEM_FUNCTIONS}
+        SavedQueries(
+            self,
+            "Queries",
+            prefix=config.prefix,
+            log_groups={
+                Logs.POLLERS: [functions[f"poller {poller.name}"].log_group for poller in pollers],
+                Logs.SWEEPER: [functions["sweeper"].log_group],
+                Logs.MONITOR: [functions["monitor"].log_group],
+            },
+        )
         setup = DatabaseSetup(self, "Setup", config=config, database=database, kinds=sorted(policies))
         setup.before(*functions.values(), *self._schedules.entries)
         self.watched = Watched(

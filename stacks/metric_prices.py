@@ -6,7 +6,7 @@ https://aws.amazon.com/cloudwatch/pricing/. Other regions differ little; the fre
 from collections.abc import Iterable
 from decimal import Decimal
 
-from stacks.alarm_rules import kind_rules
+from stacks.alarm_rules import RULES, kind_rules
 from stopline.policy import Policy
 
 METRIC = Decimal("0.30")
@@ -14,8 +14,16 @@ ALARM = Decimal("0.10")
 COMPOSITE_ALARM = Decimal("0.50")
 DASHBOARD = Decimal("3.00")
 
+TOTAL_METRICS = 23
+"""The monitor's totals and the pollers' reconnects; a test counts them."""
+
 KIND_METRICS = 12
 """How many metrics the monitor writes for a kind with `own_metrics`; a test counts them."""
+
+
+def watching_price() -> Decimal:
+    """A month of the totals, their alarms, the page and the dashboard, however many kinds there are."""
+    return TOTAL_METRICS * METRIC + len(RULES) * ALARM + COMPOSITE_ALARM + DASHBOARD
 
 
 def kind_price(policy: Policy) -> Decimal:

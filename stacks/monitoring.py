@@ -1,18 +1,15 @@
-"""Everything that watches: alarms, topics, the dashboard, saved queries."""
+"""Everything that watches: alarms, topics, the dashboard. Saved queries stand beside the logs that they read."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.config import Config
 from stacks.constructs.alarms import Alarms
 from stacks.constructs.dashboard import Dashboard
 from stacks.constructs.topics import AlarmTopics
-from stacks.log_queries import QUERIES, Logs
 from stacks.metric_prices import price_lines
 from stacks.watched import Watched
 from stopline.policy import Policy
@@ -33,7 +30,7 @@ class MonitoringStack(Stack):
         jobs: Watched,
         **kwargs: Any,
     ) -> None:
-        super().__init__(scope, construct_id, description="Stopline: what watches", **kwargs)
+        super().__init__(scope, construct_id, **kwargs)
         kinds = list(policies.values())
         queues = [queue.queue_name for queue in jobs.dead_letter_queues]
         self.topics = AlarmTopics(self, "Topics", email=config.alarm_email)
@@ -57,24 +54,6 @@ class MonitoringStack(Stack):
             dead_letter_queues=queues,
             cluster_identifier=jobs.cluster_identifier,
         )
-        self._save_queries(config.prefix, jobs)
         self.arithmetic = tuple(price_lines(kinds))
         if self.arithmetic:
             CfnOutput(self, "OwnMetrics", value=self.arithmetic[-1], description="What kinds pay for their own metrics")
-
-    def _save_queries(self, prefix: str, jobs: Watched) -> None:
-        for query in QUERIES:
-            logs.CfnQueryDefinition(
-                self,
-                f"Query{query.name.replace(' ', '')}",
-                # CloudWatch shows a name with slashes as folders.
-                name=f"{prefix}/{query.name}",
-                query_string=query.text,
-                log_group_names=[function.log_group.log_group_name for function in _whose(query.logs, jobs)],
-            )
-
-
-def _whose(whose: Logs, jobs: Watched) -> list[lambda_.Function]:
-    if whose == Logs.POLLERS:
-        return [function for name, function in jobs.functions.items() if name.startswith("poller ")]
-    return [jobs.functions[whose.value]]

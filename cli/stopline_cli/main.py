@@ -8,6 +8,7 @@ import typer
 from stopline.errors import StoplineError
 from stopline_cli.commands.adopt import adopt
 from stopline_cli.commands.demo import demo
+from stopline_cli.commands.doctor import doctor
 from stopline_cli.commands.exposure import exposure
 from stopline_cli.commands.jobs import jobs
 from stopline_cli.commands.kinds import kinds
@@ -22,7 +23,7 @@ from stopline_cli.output import print_error
 
 LOOK = (kinds, jobs, show, reasons, exposure)
 ACT = (cancel, replay, reconcile, ack, release_key, pause, resume)
-COMMANDS = (demo, *LOOK, *ACT, migrate, adopt, local)
+COMMANDS = (demo, *LOOK, *ACT, migrate, doctor, adopt, local)
 
 app = typer.Typer(
     name="stopline",

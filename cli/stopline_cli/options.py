@@ -19,6 +19,8 @@ class Place(StrEnum):
 
 On = Annotated[Place, typer.Option("--on", help="Which local database: of `stopline local` or of the last demo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Aws = Annotated[bool, typer.Option("--aws", help="A deployment on AWS, by the AWS SDK's own settings.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="With --aws: what the names of its stacks start with.")]
 
 Local = Annotated[bool, typer.Option("--local", help="The same as --on local.")]
 Jobs = Annotated[

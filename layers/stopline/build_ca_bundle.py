@@ -2,6 +2,8 @@
 
     .venv/bin/python layers/stopline/build_ca_bundle.py            writes stopline/store/ca/aws-rds.pem
     .venv/bin/python layers/stopline/build_ca_bundle.py --check    says whether the sources still give the same bundle
+    .venv/bin/python layers/stopline/build_ca_bundle.py --add F    adds the roots in PEM file F, for a region that the
+                                                                   packages do not have
 
 pip fetches the packages of ca-sources.txt and refuses one whose checksum differs. Kept are the unexpired regional roots
 of Amazon RDS and Amazon's own roots (proxies). Left out are expired certificates, intermediates (the server sends
@@ -17,6 +19,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from pathlib import Path
 
 from cryptography import x509
@@ -59,14 +62,16 @@ def region(certificate: x509.Certificate) -> str | None:
     return match[1] if match else None
 
 
-def chosen(found: Iterable[x509.Certificate], today: date) -> list[x509.Certificate]:
-    """The roots that belong in the bundle, each once: Amazon's own first, then by region and name."""
+def chosen(
+    found: Iterable[x509.Certificate], today: date, added: Iterable[x509.Certificate] = ()
+) -> list[x509.Certificate]:
+    """The roots that belong in the bundle, each once: Amazon's own first, then by region and name. Of `added` ones the
+    name does not matter."""
+    named = (one for one in found if region(one) is not None or common_name(one) in AMAZON)
     roots = {
         certificate.fingerprint(SHA256()): certificate
-        for certificate in found
-        if certificate.subject == certificate.issuer
-        and certificate.not_valid_after_utc.date() > today
-        and (region(certificate) is not None or common_name(certificate) in AMAZON)
+        for certificate in (*named, *added)
+        if certificate.subject == certificate.issuer and certificate.not_valid_after_utc.date() > today
     }
     return sorted(roots.values(), key=lambda root: (region(root) or "", common_name(root), root.fingerprint(SHA256())))
 
@@ -81,7 +86,7 @@ def bundle(roots: Iterable[x509.Certificate], sources: Iterable[str], built: dat
         f"# Built: {built.isoformat()}",
         *(f"# Source: {source}" for source in sources),
         f"# Regions: {' '.join(regions)}",
-        "# In another region name a bundle of your own: STOPLINE_DB_SSLROOTCERT, docs/security.md.",
+        "# In another region add its roots (--add), or name a file of your own: docs/security.md.",
     ]
     for root in roots:
         lines += ["", f"# {common_name(root)}, until {root.not_valid_after_utc.date().isoformat()}"]
@@ -119,11 +124,15 @@ def main() -> int:
     """Build, or with --check compare. Exit status 1 when the shipped bundle is not what the sources give."""
     parser = argparse.ArgumentParser(description="Builds the layer's CA bundle from the packages of ca-sources.txt.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the shipped bundle differs")
-    check = parser.parse_args().check
+    parser.add_argument("--add", type=Path, metavar="FILE", action="append", default=[], help="more roots, as PEM")
+    arguments = parser.parse_args()
+    check, files = arguments.check, [Path(file) for file in arguments.add]
     shipped = BUNDLE.read_text(encoding="utf-8") if BUNDLE.exists() else ""
     today = built_on(shipped) if check else datetime.now(UTC).date()
+    added = [root for file in files for root in certificates(file.read_text(encoding="utf-8"))]
+    sources = [*pinned(), *(f"{file.name} --hash=sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files)]
     with tempfile.TemporaryDirectory() as folder:
-        text = bundle(chosen(fetched(Path(folder)), today), pinned(), today)
+        text = bundle(chosen(fetched(Path(folder)), today, added), sources, today)
     if not check:
         BUNDLE.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{BUNDLE.name}: {text.count('BEGIN CERTIFICATE')} roots, {len(text)} bytes\n")

@@ -156,7 +156,9 @@ as $$
   union all
   select f.* from stopline.finding('rights', 'functions are called by their roles', 'warn',
     array(select distinct format('%s: %s', grantee, thing) from theirs
-           where what = 'function' and grantee <> 'PUBLIC' and grantee not like 'stopline\_%'
+           where what = 'function' and grantee <> 'PUBLIC'
+             and grantee not in ('stopline_owner', 'stopline_producer', 'stopline_worker', 'stopline_sweeper', 'stopline_monitor',
+                                 'stopline_operator', 'stopline_support', 'stopline_source')
            order by 1),
     'no other role was given one', 'grant stopline_producer to an application''s role, and revoke execute from it') f
   union all

@@ -44,8 +44,8 @@ def digest(folder: Path) -> str:
 def built(cache: Path, name: str, key: str, build: Callable[[Path], None]) -> Path:
     """The folder that `build` fills, from the cache if one was built for `key` before.
 
-    A build that fails leaves nothing behind. Runs side by side wait for each other. Folders of `name` that nobody asked
-    for in a week are removed.
+    A build that fails leaves nothing behind. Runs side by side wait for each other, so a build asks for no other.
+    Folders of `name` that nobody asked for in a week are removed.
     """
     finished = cache / name / key
     with _locked(cache):
@@ -65,20 +65,11 @@ def built(cache: Path, name: str, key: str, build: Callable[[Path], None]) -> Pa
 
 @contextmanager
 def _locked(cache: Path) -> Iterator[None]:
-    """One build at a time: tests run in several processes and would all build the same. Builds may nest."""
-    global _depth
+    """One build at a time: tests run in several processes and would all build the same."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / ".lock").open("w") as lock:
-        if _depth == 0:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        _depth += 1
-        try:
-            yield
-        finally:
-            _depth -= 1
-
-
-_depth = 0
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _forget_old(folder: Path) -> None:

@@ -113,7 +113,7 @@ def _for_machine(machine: Machine) -> list[str]:
 
 
 def _pip(where: str, words: Sequence[str]) -> None:
-    quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-compile", "--no-warn-conflicts")
+    quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-compile", "--no-user", "--no-warn-conflicts")
     command = [_python_with_pip(), "-m", "pip", "install", *quiet, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -10,7 +10,6 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.constructs.acknowledged import acknowledge
-from stacks.constructs.acknowledged import acknowledge
 from stopline.policy import Policy
 
 NETWORK_ACTIONS = (
@@ -94,7 +93,7 @@ def _models(stack: Stack, models: Iterable[str]) -> list[iam.PolicyStatement]:
                 f"ModelBehindProfile{number}",
                 ["bedrock:InvokeModel"],
                 _routed_models(stack, profile),
-                {"StringEquals": {"bedrock:InferenceProfileArn": arn}},
+                {"ArnEquals": {"bedrock:InferenceProfileArn": arn}},
             )
         )
     return statements

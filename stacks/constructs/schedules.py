@@ -14,7 +14,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks.constructs.acknowledged import acknowledge
-from stacks.constructs.acknowledged import acknowledge
 from stacks.constructs.functions import MAX_EVENT_AGE
 
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"

@@ -18,6 +18,7 @@ CLAIM = "engine/30_claim.sql"
 RETRY = "engine/31_retry.sql"
 FINISH = "engine/32_finish.sql"
 SWEEP = "engine/40_sweep.sql"
+ADOPT = "engine/71_adopt.sql"
 TABLES = "migrations/0001_tables.sql"
 
 IN_CLAIM = "function stopline.claim("
@@ -38,6 +39,7 @@ FINISHES = ("test_finish.py",)
 RELEASES = ("test_release.py",)
 SWEEPS = ("test_sweep.py",)
 ENQUEUES = ("test_enqueue.py",)
+ADOPTIONS = ("test_adopt.py",)
 REFUSES = ("test_database_refuses.py", "test_database_refuses_values.py")
 
 GUARDS = (
@@ -155,4 +157,20 @@ GUARDS = (
     ),
     Guard("savepoint of each swept row", SWEEP, IN_SWEEP, "when others then", "when division_by_zero then", SWEEPS),
     Guard("skip of rows that others hold", SWEEP, IN_SWEEP, "for update skip locked", "for update", SWEEPS),
+    Guard(
+        "own effect keys of what a copy made",
+        ADOPT,
+        "v_first := greatest(",
+        "coalesce(v_first, stopline.next_job())",
+        "stopline.next_job()",
+        ADOPTIONS,
+    ),
+    Guard(
+        "kept effect keys of what was claimed",
+        ADOPT,
+        "v_first := greatest(",
+        "(select j.id + 1 from stopline.job j where j.fence > 0 order by j.id desc limit 1)",
+        "null",
+        ADOPTIONS,
+    ),
 )

@@ -1,12 +1,15 @@
 """Every metric that an alarm or a widget names is one that is really sent, with exactly its dimensions."""
 
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stacks.metric_prices import KIND_METRICS
+from stacks.alarm_rules import RULES
+from stacks.config import ROOT
+from stacks.metric_prices import KIND_METRICS, TOTAL_METRICS, watching_price
 from stopline.policy import Policy
 from tests.infra.cloudwatch_rules import MetricKey, metric_key
 from tests.infra.emitted import SERVICE, metrics_of, monitor_lines, poller_lines
@@ -74,6 +77,13 @@ def test_every_widget_names_a_metric_that_an_all_zero_run_sends(emitted: set[Met
 def test_every_total_that_the_monitor_sends_is_on_the_dashboard_or_alarmed(emitted: set[MetricKey]) -> None:
     """A number that nobody can see is paid for in vain."""
     assert emitted - widget_metrics(shipped()) - alarm_metrics(shipped()) == set()
+
+
+def test_the_price_of_watching_counts_what_is_sent_and_built(emitted: set[MetricKey]) -> None:
+    assert len(emitted) == TOTAL_METRICS
+    assert len(shipped().resources("AWS::CloudWatch::Alarm")) == len(RULES)
+    assert watching_price() == Decimal("11.50")
+    assert "$11.50" in (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
 
 
 def test_an_orphan_is_found(emitted: set[MetricKey]) -> None:

@@ -2,19 +2,24 @@
 
 import re
 import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 import typer
+from aws_cdk import aws_logs as logs
+from aws_cdk.assertions import Template
 
 from stacks.alarm_rules import RULES, kind_rules
+from stacks.constructs.saved_queries import MOST_LOG_GROUPS, SavedQueries
 from stacks.log_queries import QUERIES, LogQuery, Logs
 from stopline.policy import Policy
 from stopline_cli.main import app
 from tests.infra.emitted import monitor_lines, poller_lines
-from tests.infra.watching import shipped
 from tests.support.database import Database
+from tests.support.synth import Synthesis
 
 OF_LAMBDA = {"level", "message", "errorType", "errorMessage", "record.status"}
 """Of Lambda's own JSON lines: an exception that ended the function, and its platform reports."""
@@ -88,13 +93,38 @@ def test_an_event_that_a_query_asks_for_is_one_that_the_library_logs(each: LogQu
         assert f'"{message}"' in source
 
 
-def test_the_saved_queries_of_a_deployment_are_these_over_the_logs_of_their_functions() -> None:
-    saved = {each["Name"]: each for each in shipped().resources("AWS::Logs::QueryDefinition").values()}
+def test_the_saved_queries_of_a_deployment_are_these_over_the_logs_of_their_functions(
+    synthesized: Callable[[str], Synthesis],
+) -> None:
+    template = synthesized("default").stack("Jobs")
+    saved = saved_queries(template)
     assert {name: each["QueryString"] for name, each in saved.items()} == {
         f"Stopline/{each.name}": each.text for each in QUERIES
     }
-    assert len(saved["Stopline/Kinds now"]["LogGroupNames"]) == 1
-    assert len(saved["Stopline/Poller failures"]["LogGroupNames"]) == 2
+    for each in QUERIES:
+        groups = [reference["Ref"] for reference in saved[f"Stopline/{each.name}"]["LogGroupNames"]]
+        word = "Poller" if each.logs == Logs.POLLERS else each.logs.value.capitalize()
+        assert groups
+        assert all(group.startswith(word) for group in groups)
+
+
+def test_more_pollers_than_a_query_can_read_are_read_by_two() -> None:
+    stack = cdk.Stack()
+    pollers = [logs.LogGroup(stack, f"Logs{number}") for number in range(MOST_LOG_GROUPS + 1)]
+    one = pollers[:1]
+    groups = {Logs.POLLERS: pollers, Logs.MONITOR: one, Logs.SWEEPER: one}
+    SavedQueries(stack, "Queries", prefix="Stopline", log_groups=groups)
+    sizes = {
+        name: len(each["LogGroupNames"]) for name, each in saved_queries(Template.from_stack(stack).to_json()).items()
+    }
+    assert (sizes["Stopline/One job"], sizes["Stopline/One job 2"]) == (50, 1)
+    assert len(sizes) == len(QUERIES) + len([each for each in QUERIES if each.logs == Logs.POLLERS])
+
+
+def saved_queries(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Properties by name."""
+    found = [each for each in template["Resources"].values() if each["Type"] == "AWS::Logs::QueryDefinition"]
+    return {each["Properties"]["Name"]: each["Properties"] for each in found}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))

@@ -121,3 +121,26 @@ def test_adopt_says_what_changed_and_repeated_that_it_is_done(stopline: Command,
     assert stopline(*words).stdout == "already done: this database belongs to 'copy'\n"
     back = answered(stopline("adopt", "--identity", "local", "--reason", "back again", "--json"))
     assert (back["changed"], back["identity"]) == (True, "local")
+
+
+def test_doctor_prints_every_check_and_fails_when_one_does(stopline: Command, state: Path, job: int) -> None:
+    """A fresh database has no sweeper and no poller yet, and what is due waits for one."""
+    shown = stopline("doctor")
+    assert "the movable clock of `stopline local`" in shown.stdout
+    with EmbeddedPostgres(state / "local", durable=True) as server, connect(server, DATABASE) as admin:
+        admin.execute("grant select on stopline.job to public")
+        found = stopline("doctor", "--json")
+        admin.execute("revoke select on stopline.job from public")
+    assert found.returncode == 1
+    report = json.loads(found.stdout)
+    assert report["worst"] == "fail"
+    (line,) = (f for f in report["findings"] if (f["part"], f["name"]) == ("rights", "nothing is everybody's"))
+    assert (line["level"], line["found"]) == ("fail", "table stopline.job")
+    assert stopline("doctor").returncode == shown.returncode
+
+
+def test_doctor_on_aws_without_a_region_says_what_to_set(stopline: Command) -> None:
+    done = stopline("doctor", "--aws")
+    assert (done.returncode, done.stdout) == (1, "")
+    fix = "set AWS_REGION, or a profile with a region in AWS_PROFILE"
+    assert done.stderr == f"error: AWS region: is not known. Fix: {fix}\n"

@@ -97,10 +97,15 @@ SOURCE = """
 
     def thread_left(job):
         import threading
+        sys.setswitchinterval(1e-6)
         def chatter():
             while True:
-                job.cost("0.000001")
-        threading.Thread(target=chatter, daemon=True).start()
+                try:
+                    job.cost("0.000001")
+                except Exception:
+                    pass
+        for _ in range(20):
+            threading.Thread(target=chatter, daemon=True).start()
         return "returned"
 
     def no_channel(job):

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import LiteralString
 
 import pytest
+from psycopg import sql
 
 from stopline_cli.local.functions import FunctionFailed
 from tests.support.blocking import in_background
@@ -89,6 +91,62 @@ def test_a_finish_that_the_database_cannot_take_just_now_is_repeated_and_nothing
     assert invocation.result()["kinds"]["work"].get("lost") is None
     outcome = "succeeded" if function == "succeed" else "transient"
     assert [attempt["outcome"] for job in (first, second) for attempt in db.attempts(job)] == [outcome, outcome]
+
+
+def refuse(db: Database, table: LiteralString, when: LiteralString) -> None:
+    """From now on the database refuses such rows the way a constraint that we forgot would."""
+    db.admin.execute(
+        "create function public.refuse() returns trigger language plpgsql as "
+        "$$ begin raise check_violation using message = 'no', constraint = 'forgotten'; end $$"
+    )
+    db.admin.execute(
+        sql.SQL(
+            "create trigger refuse before insert or update on stopline.{} for each row when ({}) "
+            "execute function public.refuse()"
+        ).format(sql.Identifier(table), sql.SQL(when))
+    )
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_result_that_the_database_refuses_is_replaced_and_the_work_not_done_again(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """FI-08: also when the refusal is no matter of JSON."""
+    poller.kind("work", "def run(job): return job.payload", isolation=isolation, batch=3)
+    jobs = [db.enqueue("work", payload).job_id or 0 for payload in ("fine", "poison", "well")]
+    refuse(db, "job_data", "new.result = '\"poison\"'")
+    poller.poll()
+    rows = [db.job(job) for job in jobs]
+    assert {(row["state"], row["attempts"]) for row in rows} == {("succeeded", 1)}
+    assert [rows[0]["result"], rows[1]["result"]["stopline"], rows[2]["result"]] == [
+        "fine",
+        "result not stored",
+        "well",
+    ]
+
+
+def test_a_success_that_the_database_refuses_whatever_it_says_does_not_keep_its_batch_from_being_recorded(
+    db: Database, poller: RealPoller
+) -> None:
+    poller.kind("work", "def run(job): return None", isolation="inline", batch=3)
+    for key in ("fine", "poison", "well"):
+        db.enqueue("work", key=key)
+    refuse(db, "job", "new.key = 'poison' and new.state = 'succeeded'")
+    line = poller.poll()["kinds"]["work"]
+    assert (line["outcomes"], line["lost"]) == ({"succeeded": 2}, 1)
+
+
+def test_an_error_text_that_the_database_refuses_is_left_out_and_the_attempt_recorded(
+    db: Database, poller: RealPoller
+) -> None:
+    """FI-01: saving the error must not lose the outcome."""
+    poller.kind("work", "def run(job): raise RuntimeError('poison')")
+    job = db.enqueue("work").job_id or 0
+    refuse(db, "attempt", "new.error like '%poison%'")
+    poller.poll()
+    (attempt,) = db.attempts(job)
+    assert (attempt["outcome"], attempt["error_class"]) == ("transient", "RuntimeError")
+    assert attempt["error"] == "the database refused the error's text"
 
 
 def test_rows_that_cannot_be_read_do_not_keep_a_free_child_waiting_for_the_one_that_runs(
@@ -195,3 +253,40 @@ def test_an_answer_that_a_handler_did_not_wait_for_is_not_taken_for_the_answer_t
     job = db.enqueue("work", admin_place(db)).job_id or 0
     poller.poll()
     assert (db.job(job)["state"], db.job(job)["result"], db.job(job)["steps"]) == ("succeeded", 1, 1)
+
+
+def test_a_claim_that_waits_for_a_lock_does_not_keep_the_finish_of_what_runs_waiting_past_one_lock_timeout(
+    db: Database, poller: RealPoller, tmp_path: Path
+) -> None:
+    """The lease of a finished job runs on meanwhile: past it, the job would be done again."""
+    db.admin.execute(f"alter role stopline_worker in database {db.name} set lock_timeout = '300ms'")
+    poller.kind(
+        "work",
+        """
+        import time
+        from pathlib import Path
+
+        def run(job):
+            Path(job.payload["ready"]).touch()
+            while not Path(job.payload["locked"]).exists():
+                time.sleep(0.001)
+            time.sleep(job.payload["seconds"])
+        """,
+        children=2,
+        memory_mb=1024,
+        concurrency=2,
+    )
+    ready, locked = tmp_path / "ready", tmp_path / "locked"
+    payload = {"ready": str(ready), "locked": str(locked)}
+    jobs = [db.enqueue("work", payload | {"seconds": seconds}).job_id or 0 for seconds in (0, 0.2, 0)]
+    holder = db.connect("postgres", autocommit=False)
+    with in_background(poller.poll):
+        until(ready.exists, "an attempt has begun")
+        holder.execute("select from stopline.kind for update")
+        locked.touch()
+        begun = time.monotonic()
+        until(lambda: db.job(jobs[1])["state"] == "succeeded", "the slower job is finished")
+        taken = time.monotonic() - begun
+        holder.commit()
+    assert taken < 1.2
+    assert db.job(jobs[2])["state"] == "succeeded"

@@ -66,6 +66,106 @@ def test_a_grandchild_with_its_own_session_that_holds_the_pipes_neither_survives
     assert line["processes"] == 1
 
 
+def test_what_a_running_attempt_left_to_itself_is_spared_when_its_neighbour_ends(
+    db: Database, poller: RealPoller, tmp_path: Path
+) -> None:
+    """An orphan belongs to the attempt in whose session it is."""
+    poller.kind(
+        "work",
+        """
+        import subprocess, time
+        from pathlib import Path
+
+        def run(job):
+            pid, over = Path(job.payload["pid"]), Path(job.payload["over"])
+            if job.payload["first"]:
+                while not pid.exists() or not pid.read_text():
+                    time.sleep(0.001)
+                over.touch()
+                return None
+            subprocess.run(["sh", "-c", f"sleep 60 > /dev/null 2>&1 & echo $! > {pid}"])
+            while not over.exists():
+                time.sleep(0.001)
+            time.sleep(0.3)
+            return Path(f"/proc/{int(pid.read_text())}/stat").read_text().split()[2]
+        """,
+        children=2,
+        memory_mb=1024,
+        timeout=5,
+    )
+    payload = {"pid": str(tmp_path / "pid"), "over": str(tmp_path / "over")}
+    db.enqueue("work", payload | {"first": True})
+    job = db.enqueue("work", payload | {"first": False}).job_id or 0
+    poller.poll()
+    assert db.job(job)["result"] == "S"
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_what_an_import_did_to_signals_does_not_reach_a_child(db: Database, poller: RealPoller) -> None:
+    """A blocked or ignored SIGALRM would take away the backstop of the timeout."""
+    poller.kind(
+        "work",
+        """
+        import gc, signal
+        for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM, signal.SIGUSR1])
+
+        def run(job):
+            handled = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+            return {"ignored": handled, "blocked": list(blocked), "frozen": gc.get_freeze_count() > 10_000}
+        """,
+    )
+    job = db.enqueue("work").job_id or 0
+    poller.poll()
+    ignored_by_python = [signal.SIGPIPE, signal.SIGXFSZ]
+    assert db.job(job)["result"] == {"ignored": ignored_by_python, "blocked": [], "frozen": True}
+
+
+def test_an_alarm_that_a_handler_set_itself_is_not_called_its_timeout(db: Database, poller: RealPoller) -> None:
+    poller.kind(
+        "work", "import signal, time\ndef run(job):\n    signal.setitimer(signal.ITIMER_REAL, 0.2)\n    time.sleep(9)"
+    )
+    job = db.enqueue("work").job_id or 0
+    poller.poll()
+    (attempt,) = db.attempts(job)
+    assert (attempt["outcome"], attempt["error_class"]) == ("crashed", "SIGALRM")
+
+
+def test_an_attempt_ends_in_time_also_while_the_supervisor_waits_for_the_database(
+    db: Database, poller: RealPoller, tmp_path: Path
+) -> None:
+    poller.kind(
+        "work",
+        """
+        import time
+        from pathlib import Path
+
+        def run(job):
+            if job.payload["asks"]:
+                job.save_checkpoint({})
+                return None
+            Path(job.payload["mark"]).touch()
+            time.sleep(60)
+        """,
+        children=2,
+        memory_mb=1024,
+        timeout=0.5,
+    )
+    mark = tmp_path / "mark"
+    asks = db.enqueue("work", {"asks": True}).job_id or 0
+    hangs = db.enqueue("work", {"asks": False, "mark": str(mark)}).job_id or 0
+    db.admin.autocommit = False
+    db.admin.execute("select from stopline.job_data where job_id = %s for update", [asks])
+    with in_background(poller.poll):
+        until(mark.exists, "the other attempt has begun")
+        time.sleep(3)
+        db.admin.commit()
+    (attempt,) = db.attempts(hangs)
+    assert (attempt["outcome"], attempt["error_class"]) == ("timeout", "Timeout")
+
+
 def test_ten_megabytes_of_output_are_drained_and_bounded_in_the_log(db: Database, poller: RealPoller) -> None:
     poller.kind(
         "loud",

@@ -99,6 +99,19 @@ def test_jobs_of_an_unanswered_claim_for_which_the_time_has_run_out_are_released
     assert states(db) == [("pending", 0, 1)]
 
 
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_job_whose_claim_was_answered_too_late_for_its_lease_is_not_started(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """The invocation has time, the lease has not: the sweeper would end the attempt while it runs."""
+    poller.kind("work", "def run(job): return None", timeout=1, margin=1, poller_timeout=2, isolation=isolation)
+    db.enqueue("work")
+    with LosingProxy(db.target("stopline_worker"), "stopline.claim", 5) as proxy:
+        line = poller.start(timeout_s=20, STOPLINE_DB_HOST=proxy.target.host).invoke({})
+    assert line["kinds"]["work"]["released"] == 1
+    assert states(db) == [("pending", 0, 1)]
+
+
 def test_a_warm_session_that_points_at_a_read_only_node_is_replaced_and_no_attempt_is_charged_twice(
     db: Database, poller: RealPoller
 ) -> None:
@@ -198,6 +211,29 @@ def test_a_job_that_lost_sight_of_the_queue_before_it_did_anything_keeps_its_att
     assert line["released"] == 1
     assert (db.job(job)["state"], db.job(job)["attempts"]) == ("succeeded", 1)
     assert [attempt["outcome"] for attempt in db.attempts(job)] == ["released", "succeeded"]
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_job_that_had_spent_money_before_it_lost_sight_of_the_queue_is_not_released(
+    db: Database, poller: RealPoller, isolation: str
+) -> None:
+    """A release would give back the attempt and its money, and the next one would spend it again."""
+    source = AWAY_ONCE.replace("job.effect()", 'job.cost("0.25")\n                job.effect()')
+    poller.kind("work", source, isolation=isolation, per_attempt_usd="0.5")
+    job = db.enqueue("work", {"db": admin_place(db), "mark": str(poller.jobs_dir / "mark")}).job_id or 0
+    assert poller.poll()["kinds"]["work"]["released"] == 0
+    (attempt,) = db.attempts(job)
+    assert (attempt["outcome"], str(attempt["cost_usd"])) == ("transient", "0.250000")
+
+
+def test_a_job_that_may_have_had_its_effect_before_it_lost_sight_of_the_queue_is_not_released(
+    db: Database, poller: RealPoller
+) -> None:
+    """Nobody can tell what a kind that is not idempotent and does not stamp has sent by then: the attempt counts."""
+    poller.kind("work", AWAY_ONCE, idempotent=False)
+    job = db.enqueue("work", {"db": admin_place(db), "mark": str(poller.jobs_dir / "mark")}).job_id or 0
+    assert poller.poll()["kinds"]["work"]["released"] == 0
+    assert [attempt["outcome"] for attempt in db.attempts(job)] == ["transient"]
 
 
 def test_a_stamp_whose_answer_was_lost_is_a_failed_attempt_and_not_a_release(db: Database, poller: RealPoller) -> None:

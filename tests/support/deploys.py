@@ -1,5 +1,6 @@
 """Deploys by the real migration runner on the test's database, from a copy of `sql/` that the test may change."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,10 @@ from stopline.policy.parse import parse_policy
 from stopline_cli.local.prepare import SQL, Connection
 from tests.support.database import Database
 from tests.support.policies import POLICY
+from tests.support.run import SQL_VARIABLE
+
+UNDER_TEST = Path(os.environ.get(SQL_VARIABLE, SQL))
+"""The `sql/` that the run's template was made from."""
 
 OUTSIDE = "-- stopline: outside-transaction\n"
 
@@ -20,7 +25,7 @@ class SqlCopy:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "sql"
-        shutil.copytree(SQL, self.path)
+        shutil.copytree(UNDER_TEST, self.path)
 
     def migration(self, name: str, text: str) -> None:
         """Adds or replaces a migration; `name` is without `.sql`."""
@@ -42,7 +47,7 @@ def policies(*kinds: str, more: str = "") -> dict[str, Policy]:
 
 def deploy(
     db: Database,
-    sql_dir: Path = SQL,
+    sql_dir: Path = UNDER_TEST,
     kinds: Mapping[str, Policy] | None = None,
     sources: Mapping[str, str] | None = None,
     *,

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,21 +52,21 @@ def synthesis(example: str) -> Synthesis:
     folder = base / f"synth-{example}"
     with (base / f"synth-{example}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = folder / "done.txt"
-        if not done.exists():
+        done, failed = base / f"synth-{example}.out", base / f"synth-{example}.err"
+        if not done.exists() and not failed.exists():
             finished = synth("-c", f"config=examples/{example}.json", "-o", str(folder))
-            assert finished.returncode == 0, finished.stderr
-            done.write_text(finished.stdout + finished.stderr)
+            (failed if finished.returncode else done).write_text(finished.stdout + finished.stderr)
+        assert not failed.exists(), failed.read_text()
         return Synthesis(folder, done.read_text())
 
 
-def synth(*arguments: str) -> subprocess.CompletedProcess[str]:
+def synth(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run app.py with nothing in its environment that could find AWS, Docker or another Node.js."""
     path = os.pathsep.join(str(ROOT / folder) for folder in (".", "layers/stopline/python"))
     return subprocess.run(
         [sys.executable, "app.py", *arguments],
         cwd=ROOT,
-        env={"PATH": "/nonexistent", "PYTHONPATH": path, "AWS_EC2_METADATA_DISABLED": "true"},
+        env={"PATH": "/nonexistent", "PYTHONPATH": path, "AWS_EC2_METADATA_DISABLED": "true", **(environment or {})},
         capture_output=True,
         text=True,
         check=False,

@@ -32,16 +32,16 @@ def depends_on(template: Template, name: str) -> set[str]:
 def _direct(template: Template, name: str) -> set[str]:
     resource = template["Resources"][name]
     named = resource.get("DependsOn", [])
-    names = {named} if isinstance(named, str) else set(named)
-    return (names | _references(resource)) & template["Resources"].keys()
+    names: set[str] = {named} if isinstance(named, str) else set(named)
+    return {each for each in names | _references(resource) if each in template["Resources"]}
 
 
 def _references(value: object) -> set[str]:
     if isinstance(value, list):
-        return set().union(*(_references(item) for item in value)) if value else set()
+        return {name for item in value for name in _references(item)}
     if not isinstance(value, dict):
         return set()
     found = {value["Ref"]} if isinstance(value.get("Ref"), str) else set()
     if isinstance(value.get("Fn::GetAtt"), list):
         found.add(value["Fn::GetAtt"][0])
-    return found.union(*(_references(item) for item in value.values()))
+    return found | {name for item in value.values() for name in _references(item)}

@@ -4,6 +4,7 @@ import re
 import ssl
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -13,6 +14,8 @@ from tests.support.certificates import authority
 
 TEXT = BUNDLE.read_text(encoding="utf-8")
 ROOTS = list(certificates(TEXT))
+
+SECURITY = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 
 REGIONS = """
 af-south-1 ap-east-1 ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-south-1 ap-south-2 ap-southeast-1
@@ -34,6 +37,7 @@ def test_every_listed_region_has_its_three_roots_and_no_other_region_has_one() -
     listed = re.search(r"^# Regions: (.*)$", TEXT, re.MULTILINE)
     assert listed is not None
     assert listed[1].split() == sorted(REGIONS.split())
+    assert set(REGIONS.split()) <= set(re.findall(r"`([a-z]{2}-[a-z]+-\d)`", SECURITY.split("## The server")[1]))
 
 
 def test_the_roots_of_proxies_are_there_and_nobody_elses() -> None:
@@ -87,6 +91,12 @@ def test_the_builder_leaves_out_what_has_expired_what_is_no_root_and_what_is_not
     amazon = authority("Amazon Root CA 1")
     found = [other.certificate for other in others] + [good.certificate, amazon.certificate, good.certificate]
     assert chosen(found, datetime.now(UTC).date()) == [amazon.certificate, good.certificate]
+
+
+def test_an_added_root_needs_no_name_but_must_be_a_root_that_holds() -> None:
+    own = authority("The Company's Database CA")
+    added = [own.certificate, authority("Old CA", days=-1).certificate, own.signed("Below it").certificate]
+    assert chosen([], datetime.now(UTC).date(), added) == [own.certificate]
 
 
 def test_the_same_roots_on_the_same_day_give_the_same_bytes() -> None:

@@ -16,7 +16,6 @@ def test_messages_come_out_whole_however_their_bytes_arrive() -> None:
     for byte in data:
         seen += inbox.feed(bytes([byte]))
     assert seen == sent
-    assert not inbox.partial
 
 
 def test_a_result_of_the_largest_size_fits_whatever_its_characters_are() -> None:

@@ -1,7 +1,7 @@
 """Makes a local database what a deploy makes of Aurora: bootstrapped, migrated, with the policies of its kinds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,12 @@ def load_samples(server: EmbeddedPostgres, dbname: str) -> dict[str, int]:
     return added
 
 
+def read_sources(kinds: Iterable[str]) -> dict[str, str]:
+    """The text of source.sql of each of these kinds that has one."""
+    files = {kind: JOBS / kind / "source.sql" for kind in kinds}
+    return {kind: file.read_text(encoding="utf-8") for kind, file in files.items() if file.exists()}
+
+
 def deploy(
     server: EmbeddedPostgres,
     dbname: str,
@@ -66,7 +72,6 @@ def deploy(
     dry_run: bool = False,
 ) -> Report:
     """Migrates the database as its owner and brings it the policies and their sources. A dry run only tells."""
-    files = {kind: JOBS / kind / "source.sql" for kind in policies}
-    sources = {kind: file.read_text(encoding="utf-8") for kind, file in files.items() if file.exists()}
+    sources = read_sources(policies)
     with connect(server, dbname, OWNER) as owner:
         return migrate(owner, sql_dir, policies, sources, identity=identity, local_clock=True, dry_run=dry_run)

@@ -9,7 +9,7 @@ import psycopg
 
 from stopline.errors import InfrastructureError
 from stopline.errortext import clean
-from stopline.store.faults import engine_error, is_contention, is_infrastructure
+from stopline.store.faults import engine_error, has_waited, is_contention, is_infrastructure
 from stopline.store.iam import auth_token
 from stopline.store.target import Target
 
@@ -50,7 +50,8 @@ class Session:
 
         The call is repeated once on a new connection after an infrastructure error, and a few times on the same one
         after lost races, so every statement that goes through here must be safe to repeat. Raises InfrastructureError
-        when that does not help, and the engine's refusals as InvalidInput, Refused or LeaseLost.
+        when that does not help or the call has waited for a whole timeout, and the engine's refusals as InvalidInput,
+        Refused or LeaseLost.
         """
         return self._safely(lambda conn: conn.execute(statement, params).fetchall())
 
@@ -77,6 +78,8 @@ class Session:
                     continue
                 if not is_infrastructure(error):
                     raise engine_error(error) or error from error
+                if has_waited(error):
+                    raise InfrastructureError(_describe(error)) from None
                 self._drop()
                 if fresh or is_contention(error):
                     raise InfrastructureError(_describe(error)) from None

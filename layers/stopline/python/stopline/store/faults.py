@@ -8,8 +8,11 @@ from psycopg import errors as pg
 
 from stopline.errors import InvalidInput, LeaseLost, Refused, StoplineError
 
-_CONTENTION = frozenset({"40001", "40P01", "55P03"})
-"""serialization_failure, deadlock_detected, lock_not_available: the session is well, the call may be repeated on it."""
+_CONTENTION = frozenset({"40001", "40P01"})
+"""serialization_failure, deadlock_detected: the session is well, the call may be repeated on it."""
+
+_WAITED = frozenset({"55P03", "57014"})
+"""lock_not_available, query_canceled: the role's lock timeout or statement timeout has been waited for."""
 
 _INFRASTRUCTURE_CLASSES = frozenset({"08", "40", "53", "57", "58"})
 """Connection, rollback, insufficient resources, operator intervention (shutdown, cancel, timeout), system error."""
@@ -21,6 +24,12 @@ _INFRASTRUCTURE_STATES = frozenset({"25006", "25P02", "25P03", "55P03"})
 def is_contention(error: BaseException) -> bool:
     """Whether the call lost a race and may simply be repeated on the same session."""
     return isinstance(error, psycopg.Error) and error.sqlstate in _CONTENTION
+
+
+def has_waited(error: BaseException) -> bool:
+    """Whether the call has used up the time that one call may take. Repeating it at once would take it again, while
+    finishes and children wait; the session is well."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _WAITED
 
 
 def is_infrastructure(error: BaseException) -> bool:

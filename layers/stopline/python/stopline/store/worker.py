@@ -5,7 +5,7 @@ whose hand-out was lost counts as asked: its job is handed out again once its ti
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -13,13 +13,13 @@ from uuid import UUID
 
 import psycopg
 
+from stopline.errors import InvalidInput, Refused
 from stopline.failure import Failure
 from stopline.payload import decode
 from stopline.states import ClaimStatus, FinishAnswer, ReceiverAnswer, RecordAnswer, State, StopReason
 from stopline.store.connection import Session
-from stopline.store.faults import is_infrastructure
 
-_UNSTORABLE = '{"stopline": "result not stored", "why": "the database refused it as JSON"}'
+_UNSTORABLE = '{"stopline": "result not stored", "why": "the database refused it"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class RunSettings:
     idempotent: bool
     effect: str
     max_steps: int | None
+
+
+_RUN_KEYS = tuple(field.name for field in fields(RunSettings) if field.name != "kind")
+"""A newer engine may tell more (docs/upgrade.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ class WorkerStore:
         return Tick(
             status=ClaimStatus(answer["status"]),
             counts=answer["counts"],
-            run=RunSettings(kind=kind, **answer["run"]),
+            run=RunSettings(kind=kind, **{name: answer["run"][name] for name in _RUN_KEYS}),
             note=answer["note"],
         )
 
@@ -206,9 +210,8 @@ class WorkerStore:
             return []
         try:
             return self._succeed(items)
-        except psycopg.DataError as error:
-            if is_infrastructure(error):
-                raise
+        except (psycopg.DataError, InvalidInput, Refused):
+            pass
         if len(items) == 1:
             return self._succeed([Success(items[0].job_id, items[0].fence, _UNSTORABLE, items[0].cost)])
         return [finish for item in items for finish in self.succeed([item])]

@@ -52,11 +52,6 @@ class Inbox:
             del self._bytes[:end]
         return messages
 
-    @property
-    def partial(self) -> bool:
-        """Whether bytes are left that are no whole message."""
-        return bool(self._bytes)
-
 
 class Channel:
     """The child's end: sends, and waits for the one answer to what it asked."""

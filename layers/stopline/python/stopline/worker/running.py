@@ -103,13 +103,18 @@ class Running:
             return _crash(
                 "ExitStatusUnknown", f"ended after {seconds:.1f} s without a result; its exit status was taken away"
             )
-        if natural and status is not None and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM):
+        if natural and status is not None and not self._rang(status, seconds):
             return self._died(status, seconds)
         return Ending(
             failure=Failure(
                 Outcome.TIMEOUT, "Timeout", f"the {self.task.what} was killed at its timeout, after {seconds:.1f} s"
             )
         )
+
+    def _rang(self, status: int, seconds: float) -> bool:
+        """Whether the child's own alarm was quicker than the supervisor. A handler may have set an earlier one."""
+        timeout = self.ends - self.started
+        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM and seconds >= timeout
 
     def _died(self, status: int, seconds: float) -> Ending:
         if os.WIFSIGNALED(status):

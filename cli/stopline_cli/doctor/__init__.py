@@ -1,0 +1,1 @@
+"""What `stopline doctor` looks at: a local database, or a deployment on AWS."""
