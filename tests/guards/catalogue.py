@@ -19,6 +19,7 @@ RETRY = "engine/31_retry.sql"
 FINISH = "engine/32_finish.sql"
 SWEEP = "engine/40_sweep.sql"
 ADOPT = "engine/71_adopt.sql"
+CHECKS = "engine/62_checks.sql"
 TABLES = "migrations/0001_tables.sql"
 
 IN_CLAIM = "function stopline.claim("
@@ -30,6 +31,8 @@ IN_SUCCEED = "function stopline.succeed("
 IN_FAIL = "function stopline.fail("
 IN_RELEASE = "function stopline.release("
 IN_SWEEP = "function stopline.sweep("
+IN_DUE = "function stopline.due_checks("
+IN_RECORD = "function stopline.record_check("
 IN_JOB = "create table job ("
 
 CLAIMS = ("test_claim.py",)
@@ -39,6 +42,11 @@ FINISHES = ("test_finish.py",)
 RELEASES = ("test_release.py",)
 SWEEPS = ("test_sweep.py",)
 ENQUEUES = ("test_enqueue.py",)
+QUESTIONS = ("test_checks.py",)
+FROZEN = (
+    "test_worker_checks.py::test_a_frozen_pollers_not_applied_about_an_earlier_send_opens_no_retry",
+    "test_worker_checks.py::test_a_second_unknown_outcome_of_a_round_is_a_question_of_its_own",
+)
 ADOPTIONS = ("test_adopt.py",)
 REFUSES = ("test_database_refuses.py", "test_database_refuses_values.py")
 
@@ -155,6 +163,29 @@ GUARDS = (
         "before truncate on",
         REFUSES,
     ),
+    Guard("settling time of a question", CHECKS, IN_DUE, "and j.next_check_at <= v_now", "", QUESTIONS),
+    Guard("bound on questions", CHECKS, IN_DUE, "and j.checks < k.max_checks", "", QUESTIONS),
+    Guard(
+        "question is one poller's",
+        CHECKS,
+        IN_DUE,
+        "next_check_at = v_now + v_lease",
+        "next_check_at = v_now",
+        QUESTIONS,
+    ),
+    Guard("question of a kind without the hook", CHECKS, IN_DUE, "not k.reconciles or", "", QUESTIONS),
+    Guard(
+        "question of another installation",
+        CHECKS,
+        IN_DUE,
+        "p_installation is distinct",
+        "false and p_installation is distinct",
+        QUESTIONS,
+    ),
+    Guard("question's own number", CHECKS, IN_DUE, "coalesce(max(r.number), 0) + 1", "max(j.checks)", FROZEN),
+    Guard("answer about an earlier send", CHECKS, IN_RECORD, "c.asked_at < j.claimed_at", "false", FROZEN),
+    Guard("answer to an older question", CHECKS, IN_RECORD, "r.number > p_number", "false", QUESTIONS),
+    Guard("answer after a person's decision", CHECKS, IN_RECORD, "(j.state = 'uncertain' or", "(true or", QUESTIONS),
     Guard("savepoint of each swept row", SWEEP, IN_SWEEP, "when others then", "when division_by_zero then", SWEEPS),
     Guard("skip of rows that others hold", SWEEP, IN_SWEEP, "for update skip locked", "for update", SWEEPS),
     Guard(

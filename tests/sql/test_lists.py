@@ -16,6 +16,8 @@ from stopline.states import (
     EnqueueAnswer,
     FinishAnswer,
     Outcome,
+    ReceiverAnswer,
+    RecordAnswer,
     State,
     StopReason,
 )
@@ -25,7 +27,19 @@ from tests.support.database import Database
 from tests.support.policies import policy_row
 from tests.support.poller import Poller
 
-STATE_COLUMNS = {"synced_at", "retired_at", "paused_at", "paused_until", "paused_by", "paused_why", "probe_until"}
+STATE_COLUMNS = {
+    "synced_at",
+    "retired_at",
+    "paused_at",
+    "paused_until",
+    "paused_by",
+    "paused_why",
+    "probe_until",
+    "probe_job",
+    "probe_fence",
+    "breaker_level",
+    "breaker_reset_at",
+}
 
 
 def check_expression(admin: Connection, table: str, constraint: str) -> str:
@@ -58,6 +72,7 @@ def is_accepted(admin: Connection, expression: str, column: str, word: str) -> b
         ("stopline.job", "due_rule_is_known", "due_rule", DueRule),
         ("stopline.attempt", "attempt_outcome_is_known", "outcome", Outcome),
         ("stopline.attempt", "attempt_outcome_is_known", "late_outcome", Outcome),
+        ("stopline.reconcile_check", "answer_is_known", "answer", ReceiverAnswer),
     ],
 )
 def test_a_column_accepts_exactly_the_words_of_its_list(
@@ -126,6 +141,21 @@ def test_each_answer_of_a_finish_can_be_met(db: Database) -> None:
     assert set(answers) == set(FinishAnswer)
 
 
+def test_each_answer_of_a_recorded_check_can_be_met(db: Database) -> None:
+    db.policy(idempotent=False, reconciles=True, settle=0)
+    job = db.enqueue().job_id or 0
+    poller = Poller(db)
+    poller.fail(poller.one(), Outcome.UNCERTAIN)
+    answers = []
+    for _ in range(2):
+        assert poller.store.due_checks("work", "w1", 1, 900, db.identity)
+        db.move("1h")
+    for number in (1, 2, 2):
+        answers.append(poller.store.record_check(job, 1, number, ReceiverAnswer.UNKNOWN, "busy").answer)
+    assert answers == ["stale", "recorded", "already_done"]
+    assert set(answers) == set(RecordAnswer)
+
+
 def accepted(db: Database, outcome: str, stop_reason: str | None) -> bool:
     """Whether the database takes this end of a fresh attempt from a worker."""
     db.enqueue()
@@ -167,7 +197,7 @@ def test_the_columns_of_a_kind_are_the_keys_of_a_policy_and_its_state(db: Databa
 def test_every_setting_of_a_policy_is_read_back_as_it_was_written(db: Database) -> None:
     """Each key once with a value of its own, so that a forgotten or crossed column shows."""
     row = policy_row("work", {})
-    plain = {"name", "effect", "isolation", "idempotent", "hold_key", "own_metrics", "breaker_share"}
+    plain = {"name", "effect", "isolation", "idempotent", "hold_key", "own_metrics", "breaker_share", "reconciles"}
     spans = {
         entry["name"]
         for entry in db.rows(
