@@ -53,6 +53,7 @@ as $$
           jsonb_build_object('state', p_state))
 $$;
 
+-- A pending request for a replay is withdrawn by it, too.
 create or replace function stopline.cancel(p_job bigint, p_actor text, p_reason text, p_effects_checked text default null)
 returns table (answer text, state text, stop_reason text)
 language plpgsql
@@ -72,7 +73,12 @@ begin
   v_now := stopline.clock();
   select * into k from stopline.kind where name = j.kind;
 
-  if j.state = 'cancelled' then
+  if j.replay_by is not null then
+    update stopline.job set replay_by = null, replay_why = null, next_check_at = null where id = j.id;
+    perform stopline.tell(j, 'replay_withdrawn', p_actor, p_reason, p_effects_checked, j.state, v_now);
+    return query select 'done', j.state, j.stop_reason;
+    return;
+  elsif j.state = 'cancelled' then
     return query select 'already_done', j.state, j.stop_reason;
     return;
   elsif j.state in ('succeeded', 'abandoned') then
@@ -288,6 +294,10 @@ begin
          effect_started_at = null,
          holds_key = u.holds_key and (mark_not_applied.stop_reason is null or k.hold_key)
    where u.id = j.id;
+  if stop_reason is not null then
+    insert into stopline.event (at, kind, job_id, action, actor, reason)
+    values (p_now, j.kind, j.id, 'stopped', 'reconcile', stop_reason);
+  end if;
   return next;
 end
 $$;

@@ -76,7 +76,9 @@ begin
     if k.paused_at is not null and k.paused_by <> 'breaker' then
       continue when k.paused_until is null or k.paused_until > p_now;
       -- A person's pause that is over says nothing any more.
-      update stopline.kind set paused_at = null, paused_until = null, paused_by = null, paused_why = null where name = k.name;
+      update stopline.kind
+         set paused_at = null, paused_until = null, paused_by = null, paused_why = null, breaker_reset_at = p_now
+       where name = k.name;
       insert into stopline.event (at, kind, action, actor, reason) values (p_now, k.name, 'resumed', 'sweeper', 'the pause had an end');
       continue;
     end if;

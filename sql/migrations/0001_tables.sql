@@ -70,6 +70,14 @@ create table kind (
   paused_by             text,
   paused_why            text,
   probe_until           instant,
+  -- The one attempt that is let through while the breaker is open, how many cool-downs in a row it has opened, and since
+  -- when failures count again.
+  probe_job             bigint,
+  probe_fence           bigint,
+  breaker_level         integer not null default 0,
+  breaker_reset_at      instant,
+  -- Whether the kind's code can ask its receiver; set by the deploy, which finds the hook in the handler.
+  reconciles            boolean not null default false,
   constraint kind_name_is_a_folder_name check (name ~ '^[a-z][a-z0-9_]{0,47}$'),
   constraint kind_effect_is_known check (effect in ('whole_attempt', 'stamped')),
   constraint kind_isolation_is_known check (isolation in ('process', 'inline')),
@@ -86,6 +94,7 @@ create table kind (
   -- A job that cannot pay its first attempt would wait for ever.
   constraint kind_budgets_pay_an_attempt check (
     coalesce(per_attempt_usd, 0) + coalesce(per_step_usd, 0) <= least(per_job_usd, daily_budget_usd)),
+  constraint breaker_level_is_not_negative check (breaker_level >= 0),
   constraint kind_pause_says_who_and_why check (
     paused_at is null or (paused_by is not null and paused_why is not null))
 );
@@ -183,6 +192,8 @@ create index job_give_up on job (give_up_at) where state = 'pending' and give_up
 -- A repeated claim finds its rows by token; running rows of a kind are counted by the prefix; the sweep reads it all.
 create index job_claimed on job (kind, claim_token) where state = 'claimed';
 create index job_uncertain on job (kind, review_by) where state = 'uncertain';
+-- Jobs whose receiver is to be asked: uncertain ones, and stopped ones whose replay was requested.
+create index job_next_check on job (kind, next_check_at) where next_check_at is not null;
 create index job_abandoned on job (kind, finished_at) where state = 'abandoned';
 create index job_unacknowledged on job (kind) where state = 'abandoned' and acknowledged_at is null;
 -- Retention.
@@ -227,14 +238,19 @@ create table attempt (
     octet_length(error) <= 8192 and octet_length(error_class) <= 200 and octet_length(late_error) <= 8192)
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.2);
 
+-- The breaker reads the failures of the last minutes and nothing else.
+create index attempt_failed on attempt (kind, finished_at) where outcome in ('transient', 'uncertain', 'permanent');
+
+-- A question is written when it is handed out, so that one whose process dies is still counted and shown.
 create table reconcile_check (
-  job_id      bigint not null,
-  number      integer not null,
-  round       integer not null,
-  asked_at    instant not null,
-  worker      text not null,
-  answer      text not null,
-  detail      text,
+  job_id       bigint not null,
+  number       integer not null,
+  round        integer not null,
+  asked_at     instant not null,
+  worker       text not null,
+  answer       text not null,
+  detail       text,
+  answered_at  instant,
   primary key (job_id, round, number),
   constraint answer_is_known check (answer in ('applied', 'not_applied', 'unknown'))
 );

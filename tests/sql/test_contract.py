@@ -34,7 +34,7 @@ EVERY_POLICY = {
 EVERY_STATE: LiteralString = """
 update stopline.kind
    set paused_at = synced_at, paused_until = synced_at, paused_by = 'ada', paused_why = 'why',
-       probe_until = synced_at, retired_at = synced_at
+       probe_until = synced_at, probe_job = 1, probe_fence = 1, breaker_reset_at = synced_at, retired_at = synced_at
  where name = 'full'
 """
 EVERY_COLUMN: tuple[LiteralString, ...] = (
@@ -43,7 +43,7 @@ EVERY_COLUMN: tuple[LiteralString, ...] = (
        set state = 'succeeded', stop_reason = 'completed', finished_at = created_at, holds_key = false,
            effect_started_at = created_at, cancel_requested_at = created_at, acknowledged_at = created_at,
            next_check_at = created_at, review_by = created_at, deadline_at = created_at, give_up_at = created_at,
-           claimed_by = 'w', claimed_at = created_at, lease_until = created_at
+           claimed_by = 'w', claimed_at = created_at, lease_until = created_at, replay_by = 'ada', replay_why = 'mended'
      where id = %s
     """,
     """
@@ -52,8 +52,8 @@ EVERY_COLUMN: tuple[LiteralString, ...] = (
      where job_id = %s
     """,
     """
-    insert into stopline.reconcile_check (job_id, number, round, asked_at, worker, answer, detail)
-    values (%s, 1, 1, stopline.clock(), 'w', 'unknown', 'the receiver is silent')
+    insert into stopline.reconcile_check (job_id, number, round, asked_at, worker, answer, detail, answered_at)
+    values (%s, 1, 1, stopline.clock(), 'w', 'unknown', 'the receiver is silent', stopline.clock())
     """,
     """
     insert into stopline.event (job_id, at, kind, action, actor, reason, effects_checked, before, after)

@@ -66,8 +66,8 @@ def newer(db: Database, tmp_path: Path) -> SqlCopy:
     edit(engine / "50_health.sql", "        'Due', coalesce(", "        'Waited', 0,\n        'Due', coalesce(")
     edit(
         engine / "70_reads.sql",
-        "'review_by', stopline.iso(j.review_by))",
-        "'review_by', stopline.iso(j.review_by), 'waited', 0)",
+        "'review_by', stopline.iso(j.review_by), ",
+        "'review_by', stopline.iso(j.review_by), 'waited', 0, ",
     )
     edit(engine / "80_support.sql", "next_check_at, review_by\n", "next_check_at, review_by, waited\n")
     edit(

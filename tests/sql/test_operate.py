@@ -283,3 +283,15 @@ def test_an_unknown_job_is_named(db: Database) -> None:
     db.policy()
     with refused("SL001", "there is no job 4711"):
         Operator(db).cancel(4711)
+
+
+def test_a_request_for_a_replay_can_be_withdrawn(db: Database) -> None:
+    db.policy(reconciles=True)
+    job = abandoned(db)
+    ada = Operator(db)
+    assert ada.replay(job)[0] == "requested"
+    assert ada.cancel(job) == ("done", "abandoned", "permanent_failure")
+    assert db.job(job)["next_check_at"] is None
+    assert events(db, job) == ["stopped", "replay_requested", "replay_withdrawn"]
+    with refused("SL002", "has ended"):
+        ada.cancel(job)
