@@ -514,6 +514,19 @@ def test_a_foreign_poller_asks_nobody(db: Database, poller: RealPoller, receiver
     assert receiver.asked == []
 
 
+def test_what_keeps_a_poller_from_asking_keeps_no_job_from_running(
+    db: Database, poller: RealPoller, receiver: Receiver
+) -> None:
+    """It is said once the work is done: a kind whose questions stopped must not look healthy."""
+    lost(db, poller, receiver)
+    work = db.enqueue("export", receiver.payload).job_id or 0
+    db.admin.execute("revoke execute on function stopline.due_checks from stopline_worker")
+    with pytest.raises(FunctionFailed, match="permission denied for function due_checks"):
+        poller.poll()
+    assert db.job(work)["attempts"] == 1
+    assert receiver.asked == []
+
+
 def test_a_kind_without_the_hook_costs_no_round_trip_and_one_with_it_costs_one(
     db: Database, poller: RealPoller, receiver: Receiver
 ) -> None:
