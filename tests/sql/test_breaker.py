@@ -1,6 +1,7 @@
 """The outage breaker: a fault upstream pauses the kind instead of spending every job's attempts."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.support.database import Database
 from tests.support.operator import Operator, events
 from tests.support.poller import Poller, sweep
 
-POLICY = {
+POLICY: dict[str, Any] = {
     "max_attempts": 5,
     "max_crashes": 5,
     "retry_base": 30,
@@ -36,7 +37,7 @@ def fail_all(poller: Poller, outcome: Outcome = Outcome.TRANSIENT, error: str = 
     return calls
 
 
-def open_breaker(db: Database, jobs: int = 6, **policy: object) -> Poller:
+def open_breaker(db: Database, jobs: int = 6, **policy: Any) -> Poller:
     db.policy(**(POLICY | policy))
     db.freeze()
     for _ in range(jobs):
@@ -134,7 +135,8 @@ def test_a_probe_that_fails_opens_a_longer_capped_cool_down(db: Database) -> Non
     pauses = []
     for _ in range(5):
         db.admin.execute(
-            "update stopline_local.clock set shift = shift + (select paused_until - stopline.clock() from stopline.kind)"
+            "update stopline_local.clock "
+            "set shift = shift + (select paused_until - stopline.clock() from stopline.kind)"
         )
         db.move("61s")
         (job,) = poller.claim(batch=10).jobs

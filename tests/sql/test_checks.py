@@ -1,6 +1,7 @@
 """Questions put to receivers, as the engine counts them and acts on their answers."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,7 +11,14 @@ from tests.support.database import Database
 from tests.support.operator import Operator, events
 from tests.support.poller import Poller, sweep
 
-POLICY = {"idempotent": False, "reconciles": True, "settle": 120, "max_checks": 3, "timeout": 30, "margin": 15}
+POLICY: dict[str, Any] = {
+    "idempotent": False,
+    "reconciles": True,
+    "settle": 120,
+    "max_checks": 3,
+    "timeout": 30,
+    "margin": 15,
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ def answer(db: Database, check: Check, word: str, detail: str = "asked") -> tupl
     return row
 
 
-def uncertain(db: Database, **policy: object) -> int:
+def uncertain(db: Database, **policy: Any) -> int:
     db.policy(**(POLICY | policy))
     job = db.enqueue(key="k").job_id or 0
     poller = Poller(db)

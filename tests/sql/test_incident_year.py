@@ -47,11 +47,9 @@ class Year:
             if after != before:
                 changed = minute
             before = after
-            if minute < TWO_DAYS or minute - changed < AROUND_A_CHANGE:
-                step = 1
-            else:
-                # The tick just now changed nothing; the next that could is at the next due time or lease end.
-                step = min(self._next_change(), HOUR * 24)
+            near = minute < TWO_DAYS or minute - changed < AROUND_A_CHANGE
+            # Elsewhere the tick just now changed nothing; the next that could is at a due time or a lease's end.
+            step = 1 if near else min(self._next_change(), HOUR * 24)
             self.db.move(f"{step}m")
             minute += step
 
@@ -73,8 +71,8 @@ class Year:
 
     def _next_change(self) -> int:
         (row,) = self.db.rows(
-            "select extract(epoch from min(case state when 'pending' then due_at else lease_until end) - stopline.clock()) as s "
-            "from stopline.job where state in ('pending', 'claimed')"
+            "select extract(epoch from min(case state when 'pending' then due_at else lease_until end) "
+            "- stopline.clock()) as s from stopline.job where state in ('pending', 'claimed')"
         )
         return max(int(row["s"] or 10**9) // 60, 1)
 

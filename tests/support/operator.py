@@ -45,7 +45,8 @@ class Operator:
 def events(db: Database, job: int | None = None) -> list[str]:
     """The actions in the audit, of one job or of kinds alone, oldest first; policies left out."""
     rows = db.rows(
-        "select action from stopline.event where job_id is not distinct from %s and action not like 'policy%%' order by id",
+        "select action from stopline.event where job_id is not distinct from %s and action not like 'policy%%' "
+        "order by id",
         job,
     )
     return [row["action"] for row in rows]
