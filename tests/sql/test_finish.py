@@ -1,5 +1,6 @@
 """How an attempt ends, and what a late word about it may still change."""
 
+import random
 from typing import Any
 
 import pytest
@@ -361,3 +362,37 @@ def test_success_after_a_cancel_request_stays_and_says_that_the_cancel_came_too_
     assert [e["action"] for e in db.rows("select action from stopline.event where job_id = %s", job.id)] == [
         "cancel_too_late"
     ]
+
+
+def test_no_backoff_of_any_policy_passes_its_cap_or_fails(db: Database) -> None:
+    """FI-05: attempts from 0 to a million against hostile bases and caps, drawn with a fixed seed."""
+    draw = random.Random(20261129)
+    spans = [0.1, 1.0, 30.0, 900.0, 86_400.0, 604_800.0]
+    cases = [(draw.randrange(0, 10**6 + 1), draw.choice(spans), draw.choice(spans)) for _ in range(3000)]
+    cases += [(n, base, cap) for n in (0, 1, 2, 31, 32, 63, 64, 1024, 10**6) for base in spans for cap in spans]
+    attempts, bases, caps = (list(column) for column in zip(*cases, strict=True))
+    delays = db.rows(
+        "select c.n, c.base, c.cap, extract(epoch from stopline.backoff(c.n, make_interval(secs => c.base), "
+        "make_interval(secs => c.cap)))::float8 as delay "
+        "from unnest(%s::int[], %s::float8[], %s::float8[]) as c(n, base, cap)",
+        attempts,
+        bases,
+        caps,
+    )
+    assert len(delays) == len(cases)
+    for row in delays:
+        whole = min(row["cap"], row["base"] * 2.0 ** min(max(row["n"], 1) - 1, 60))
+        assert whole / 2 - 1e-5 <= row["delay"] <= whole + 1e-5, row
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 500, 999])
+def test_a_failure_is_recorded_at_any_attempt_of_a_hostile_policy(db: Database, attempt: int) -> None:
+    """FI-05: the finish commits, and the next due time can be read."""
+    db.policy(max_attempts=1000, retry_base=86_400, retry_cap=604_800)
+    job_id = db.enqueue().job_id or 0
+    db.admin.execute("update stopline.job set attempts = %s where id = %s", [attempt - 1, job_id])
+    poller = Poller(db)
+    finish = poller.fail(poller.one(), retry_after=1e9)
+    assert finish.answer is FinishAnswer.RECORDED
+    delay = (db.job(job_id)["due_at"] - db.now()).total_seconds()
+    assert 0 < delay <= 604_800
