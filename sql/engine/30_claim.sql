@@ -164,7 +164,7 @@ begin
         from numbered n
        where j.id = n.id
          and n.place <= n.company
-      returning j.id, j.fence
+      returning j.id
     ), reserved as (
       insert into stopline.spend as s (kind, day, usd)
       select p_kind, stopline.utc_day(v_now), v_reserve * count(*)
@@ -173,12 +173,6 @@ begin
       having count(*) > 0
       on conflict (kind, day) do update
          set usd = s.usd + excluded.usd
-    ), probing as (
-      update stopline.kind q
-         set probe_job = t.id, probe_fence = t.fence, probe_until = v_now + v_lease
-        from taken t
-       where v_probe
-         and q.name = p_kind
     ), serialised as (
       -- A claim in a stricter isolation counted rows as they were at its start. Both write this row, so that it fails
       -- with 40001 instead of passing the limit.
@@ -196,6 +190,16 @@ begin
       return query select case when v_probe then 'paused' else 'empty' end, null::bigint, null::bigint, null::integer, null::integer, null::text,
                           null::text, null::text, null::text, null::text, null::double precision;
       return;
+    end if;
+    if v_probe then
+      -- Not a part of the claim's statement, which would lock the table of kinds against the deploy of a policy.
+      update stopline.kind q
+         set probe_job = j.id, probe_fence = j.fence, probe_until = v_now + v_lease
+        from stopline.job j
+       where q.name = p_kind
+         and j.kind = p_kind
+         and j.state = 'claimed'
+         and j.claim_token = p_token;
     end if;
   end if;
 

@@ -10,6 +10,9 @@ returns table (fingerprint text, jobs integer, failures integer, error text)
 language sql
 stable
 set search_path = pg_catalog, stopline, pg_temp
+-- Nobody can tell the planner how few of the ended jobs are recent: with a limit, reading the table from its start looks
+-- cheap, and every sweep would read years of jobs.
+set enable_seqscan = off
 as $$
   with failed as (
     select a.job_id, a.fingerprint, a.error_class

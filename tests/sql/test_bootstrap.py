@@ -130,7 +130,7 @@ def test_after_the_bootstrap_the_owner_alone_deploys_and_each_role_does_its_part
         claim = "select status, key from stopline.claim('work', 'w1', gen_random_uuid(), 5, 900, 'prod')"
         assert worker.execute(claim).fetchall() == [("ok", "a key")]
     with connect(aurora, "whole", "stopline_sweeper") as sweeper:
-        assert sweeper.execute("select count(*) from stopline.sweep(10)").fetchone() == (9,)
+        assert sweeper.execute("select count(*) from stopline.sweep(10)").fetchone() == (13,)
     with connect(aurora, "whole", "stopline_operator") as operator:
         assert operator.execute("select count(*) from stopline.list_jobs()").fetchone() == (1,)
 
