@@ -86,6 +86,12 @@ def test_the_incident_ends_properly_and_can_be_looked_at_afterwards(state: Path)
     assert (export["attempts"], export["calls"], export["checks"]) == (7, 7, 6)
     assert 1 < float(closing["spend_usd"]) < float(closing["worst_case_usd"]) < float(closing["uncapped_spend_usd"])
     assert result["simulated_hours"] > 1
+
+    outage = result["outage"]
+    assert outage["states"] == {"succeeded": 7}
+    assert (outage["calls_while_down"], outage["uncapped_calls_while_down"]) == (14, 168)
+    assert outage["attempts"] == outage["calls"] == 21
+    assert outage["events"] == ["breaker_opened", *["breaker_extended"] * 7, "breaker_closed"]
     assert result["seconds"] < 60
 
     status, out, _ = stopline(state, "jobs", "--on", "demo", "--state", "abandoned", "--json")

@@ -7,13 +7,15 @@ from decimal import Decimal
 
 from stopline.policy import Policy, load_policies, overlay
 from stopline.states import State
+from stopline_cli.demo.breaker import plan
 from stopline_cli.demo.cast import the_works
 from stopline_cli.demo.compare import Difference
 from stopline_cli.demo.expect import Attempt, Ending, expected_endings
 from stopline_cli.demo.figures import figures
 from stopline_cli.demo.found import Found, FoundAttempt, FoundCheck, FoundJob
+from stopline_cli.demo.outage import Outage
 from stopline_cli.demo.performance import Performance, changes
-from stopline_cli.demo.scenario import EXPORT, OVERLAY
+from stopline_cli.demo.scenario import EXPORT, OUTAGE, OUTAGE_BATCHES, OVERLAY
 from stopline_cli.demo.work import Work
 from stopline_cli.local.prepare import JOBS
 
@@ -64,7 +66,23 @@ def performed(found: Found, differing: list[Difference]) -> Performance:
     """A run of three simulated hours that ended with this reality."""
     lasted = timedelta(hours=3)
     kinds = [figures(policy, the_works(), found, lasted) for policy in demo_policies().values()]
-    return Performance(kinds, demo_expected(), differing, lambda text: timedelta(), lasted, 1.0)
+    return Performance(kinds, demo_expected(), differing, lambda text: timedelta(), lasted, 1.0, outage_as_expected())
+
+
+def outage_as_expected() -> Outage:
+    """An outage that went as the breaker's rules say."""
+    policy = demo_policies()[EXPORT]
+    must = plan(policy, len(OUTAGE_BATCHES), OUTAGE)
+    return Outage(
+        policy=policy,
+        expected=must,
+        calls=must.calls,
+        taken=must.jobs,
+        paused=must.paused,
+        states={"succeeded": must.jobs},
+        attempts=must.total,
+        events=must.events,
+    )
 
 
 def _job(number: int, work: Work, ending: Ending) -> FoundJob:

@@ -109,4 +109,4 @@ def test_a_right_reality_is_exit_status_0(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(command, "perform", lambda *_: performed(GOOD, []))
     done = CliRunner().invoke(app, ["demo"])
     assert done.exit_code == 0
-    assert "All 29 jobs ended as their faults and the policies say they must." in done.output
+    assert "All 36 jobs ended as their faults and the policies say they must." in done.output

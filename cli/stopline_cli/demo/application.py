@@ -1,6 +1,7 @@
 """What the sample application does: it hands batches over, enqueues by hand, and its customers fall silent."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +31,22 @@ def hand_over_exports(server: EmbeddedPostgres, now: datetime, batches: Mapping[
                     enqueue(app, EXPORT, payload, key=f"batch:{batch}", deadline_at=deadline_at)
                     handed += 1
     return handed
+
+
+def bill(admin: psycopg.Connection[tuple[Any, ...]], batches: Iterable[str]) -> None:
+    """Another week's batches, of one invoice each."""
+    invoices = [
+        {
+            "id": f"INV-{number}",
+            "batch": batch,
+            "customer": "Fjordlys Kafé AS",
+            "amount": "1240.00",
+            "currency": "EUR",
+            "issued_days_ago": 2,
+        }
+        for number, batch in enumerate(batches, 20_900)
+    ]
+    admin.execute("select billing.load_samples(%s::jsonb)", (json.dumps(invoices),))
 
 
 def enqueue_by_hand(server: EmbeddedPostgres) -> None:

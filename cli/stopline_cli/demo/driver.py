@@ -5,14 +5,12 @@ from typing import Any
 
 from stopline.policy import Policy
 from stopline_cli.demo import application, scenario
-from stopline_cli.demo.invocations import invoke_together
+from stopline_cli.demo.invocations import results
 from stopline_cli.demo.killer import Killer
 from stopline_cli.demo.narrator import Narrator
 from stopline_cli.demo.stage import Stage
 from stopline_cli.demo.timetable import Timetable
 from stopline_cli.errors import CommandError
-from stopline_cli.local.functions import FunctionFailed
-from stopline_cli.local.schedule import Answer
 
 MOST_STOPS = 500
 
@@ -73,14 +71,14 @@ class Driver:
         kinds = self._timetable.due(minute)
         functions = self._stage.functions
         pollers = [functions.pollers[kind] for kind in kinds]
-        answers = invoke_together(pollers, self._meanwhile)
+        answers = results(pollers, self._meanwhile)
         self._timetable.looked(kinds, minute)
         for kind, answer in zip(kinds, answers, strict=True):
-            self._narrator.polled(kind, self._succeeded(answer)["kinds"][kind])
-        (swept,) = invoke_together([functions.sweeper], self._check)
-        self._narrator.swept(self._succeeded(swept)["sweep"])
-        (watched,) = invoke_together([functions.monitor], self._check)
-        self._narrator.watched(self._succeeded(watched)["totals"])
+            self._narrator.polled(kind, answer["kinds"][kind])
+        (swept,) = results([functions.sweeper], self._check)
+        self._narrator.swept(swept["sweep"])
+        (watched,) = results([functions.monitor], self._check)
+        self._narrator.watched(watched["totals"])
         self._note_jobs()
 
     def _meanwhile(self) -> None:
@@ -88,11 +86,6 @@ class Driver:
         killed = self._killer.look(self._stage.functions.pollers[scenario.CLOSE].pid)
         if killed is not None:
             self._narrator.killed(killed, scenario.KILLED.key)
-
-    def _succeeded(self, answer: Answer) -> dict[str, Any]:
-        if isinstance(answer, FunctionFailed):
-            raise CommandError(f"function {answer.name}", f"failed: {answer.error_type}: {answer.message}", "see above")
-        return answer
 
     def _note_jobs(self) -> None:
         """Tells which jobs came to a stop since the last look, and what became of those that were uncertain."""

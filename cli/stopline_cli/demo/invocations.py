@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from stopline_cli.errors import CommandError
 from stopline_cli.local.functions import FunctionFailed, FunctionProcess
 from stopline_cli.local.processes import kill_tree
 from stopline_cli.local.schedule import Answer
@@ -38,3 +40,14 @@ def invoke_together(functions: Sequence[FunctionProcess], meanwhile: Callable[[]
         for thread in threads:
             thread.join()
     return [answers[place] for place in range(len(functions))]
+
+
+def results(functions: Sequence[FunctionProcess], meanwhile: Callable[[], object]) -> list[dict[str, Any]]:
+    """Invokes them together. CommandError for the first that failed."""
+    return [_succeeded(answer) for answer in invoke_together(functions, meanwhile)]
+
+
+def _succeeded(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, FunctionFailed):
+        raise CommandError(f"function {answer.name}", f"failed: {answer.error_type}: {answer.message}", "see above")
+    return answer

@@ -16,6 +16,8 @@ from stopline_cli.demo.expect import Ending, expected_endings
 from stopline_cli.demo.figures import Figures, figures
 from stopline_cli.demo.found import find
 from stopline_cli.demo.narrator import Narrator
+from stopline_cli.demo.outage import Outage, OutageScene
+from stopline_cli.demo.outage import differences as outage_differences
 from stopline_cli.demo.scenario import CLOSE, EXPORT, INTRODUCTION, OVERLAY
 from stopline_cli.demo.stage import Stage, fresh_database, only_demo, set_up
 from stopline_cli.demo.work import Work, script
@@ -33,6 +35,7 @@ class Performance:
     since: Callable[[str], timedelta]
     lasted: timedelta
     seconds: float
+    outage: Outage
 
 
 def changes(cap: int | None) -> dict[str, dict[str, dict[str, Any]]]:
@@ -69,14 +72,16 @@ def perform(cap: int | None, narrator: Narrator, check: Callable[[], None]) -> P
         Driver(stage, policies, narrator, check).run()
         lasted = database.clock.elapsed
         found = find(stage, works)
+        outage = OutageScene(stage, policies[EXPORT], narrator, check).play()
         begin = database.clock.started
     return Performance(
         kinds=[figures(policy, works, found, lasted) for policy in policies.values()],
         expected=expected,
-        differing=differences(expected, found),
+        differing=[*differences(expected, found), *outage_differences(outage)],
         since=lambda text: instant(text) - begin,
         lasted=lasted,
         seconds=time.monotonic() - started,
+        outage=outage,
     )
 
 

@@ -9,6 +9,7 @@ from stopline.policy import Policy
 from stopline_cli.demo.compare import Difference
 from stopline_cli.demo.expect import Ending
 from stopline_cli.demo.figures import Figures
+from stopline_cli.demo.outage import Outage
 from stopline_cli.demo.work import Work
 
 
@@ -17,6 +18,7 @@ def result_as_json(
     expected: Mapping[Work, tuple[Ending, ...]],
     differing: Sequence[Difference],
     *,
+    outage: Outage,
     simulated_hours: float,
     seconds: float,
 ) -> dict[str, Any]:
@@ -26,6 +28,7 @@ def result_as_json(
         "differences": [difference.as_json() for difference in differing],
         "kinds": {kind.policy.name: _kind(kind) for kind in kinds},
         "expected": {kind.policy.name: _expected(kind.policy, expected) for kind in kinds},
+        "outage": _outage(outage),
         "simulated_hours": round(simulated_hours, 2),
         "seconds": round(seconds, 1),
     }
@@ -60,6 +63,30 @@ def _expected(policy: Policy, expected: Mapping[Work, tuple[Ending, ...]]) -> di
         "attempts": sum(len(ending.attempts) for ending in first),
         "calls": sum(ending.calls for ending in first),
         "checks": sum(len(ending.checks) for ending in first),
+    }
+
+
+def _outage(outage: Outage) -> dict[str, Any]:
+    must = outage.expected
+    return {
+        "kind": outage.policy.name,
+        "jobs": must.jobs,
+        "states": dict(outage.states),
+        "minutes": must.down.total_seconds() / 60,
+        "pauses_minutes": [pause.total_seconds() / 60 for pause in must.pauses],
+        "calls_while_down": outage.wasted,
+        "calls": sum(outage.calls.values()),
+        "calls_by_minute": {str(minute): count for minute, count in sorted(outage.calls.items())},
+        "attempts": outage.attempts,
+        "paused_polls": outage.paused,
+        "events": list(outage.events),
+        "expected": {
+            "calls_while_down": must.wasted,
+            "calls": must.total,
+            "calls_by_minute": {str(minute): count for minute, count in sorted(must.calls.items())},
+            "events": list(must.events),
+        },
+        "uncapped_calls_while_down": must.uncapped,
     }
 
 

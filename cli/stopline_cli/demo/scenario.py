@@ -80,3 +80,10 @@ BATCHES: Mapping[str, Script] = {
     ),
 }
 """By batch."""
+
+OUTAGE_BATCHES: Mapping[str, Script] = {
+    f"{name}-w49": Script("handed over while the connector is away")
+    for name in ("north", "south", "isles", "credit", "fells", "close", "coast")
+}
+"""What is due in the outage, which meets all of it alike: the connector answers 503 to everything."""
+OUTAGE = timedelta(hours=2)
