@@ -76,7 +76,7 @@ as $$
 begin
   if j.checks < k.max_checks then
     update stopline.job
-       set next_check_at = p_now + stopline.backoff(j.checks, k.settle, greatest(k.settle, k.retry_cap))
+       set next_check_at = p_now + stopline.backoff(j.checks, greatest(k.settle, k.retry_base), greatest(k.settle, k.retry_cap))
      where id = j.id;
   else
     update stopline.job set next_check_at = null, replay_by = null, replay_why = null where id = j.id;
@@ -195,9 +195,16 @@ begin
      limit p_limit
        for update of e skip locked
   loop
-    select * into k from stopline.kind where name = j.kind;
-    perform stopline.ask_again(j, k, p_now);
-    v_closed := v_closed + 1;
+    begin
+      select * into k from stopline.kind where name = j.kind;
+      perform stopline.ask_again(j, k, p_now);
+      v_closed := v_closed + 1;
+    exception
+      when serialization_failure or deadlock_detected or lock_not_available then
+        raise;
+      when others then
+        raise warning 'sweep: the questions of job % could not be closed: % %', j.id, sqlstate, sqlerrm;
+    end;
   end loop;
   return v_closed;
 end

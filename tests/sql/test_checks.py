@@ -232,3 +232,11 @@ def test_a_wrong_word_is_refused_and_the_question_stays_open(db: Database) -> No
     with pytest.raises(psycopg.Error, match="answer: maybe; a check answers applied, not_applied or unknown"):
         answer(db, check, "maybe")
     assert answer(db, check, "applied")[0] == "recorded"
+
+
+def test_questions_without_a_settling_time_are_not_all_asked_at_once(db: Database) -> None:
+    job = uncertain(db, settle=0, retry_base=30, retry_cap=900)
+    (check,) = due(db)
+    answer(db, check, "unknown")
+    assert due(db) == []
+    assert (db.job(job)["next_check_at"] - db.now()).total_seconds() > 10
