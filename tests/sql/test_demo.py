@@ -94,6 +94,13 @@ def test_the_incident_ends_properly_and_can_be_looked_at_afterwards(state: Path)
     assert outage["events"] == ["breaker_opened", *["breaker_extended"] * 7, "breaker_closed"]
     assert result["seconds"] < 60
 
+    year = result["year"]
+    assert (year["calls"], year["calls_after_the_stop"], year["uncapped_calls"]) == (5, 0, 525_600)
+    assert (year["polls_run"], year["polls_that_changed_something"]) == (22, 0)
+    assert (year["stop_reason"], year["acknowledged"], year["acknowledged_again"]) == ("attempts_exhausted", 3, 36)
+    assert float(year["spend_usd"]) < float(year["worst_case_usd"]) == 1
+    assert year["uncapped_spend_usd"] == "105120.000000"
+
     status, out, _ = stopline(state, "jobs", "--on", "demo", "--state", "abandoned", "--json")
     poison = next(job for job in json.loads(out) if job["stop_reason"] == "attempts_exhausted")
     status, out, _ = stopline(state, "show", str(poison["id"]), "--on", "demo")
@@ -121,6 +128,8 @@ def test_a_lower_cap_changes_what_comes_of_it_and_what_it_costs(state: Path) -> 
     }
     assert (closing["attempts"], closing["calls"]) == (32, 31)
     assert closing["worst_case_usd"] == "13.800000"
+    assert (result["year"]["calls"], result["year"]["calls_at_most"]) == (3, 3)
+    assert result["outage"]["calls_while_down"] == 14
 
 
 def test_an_interrupted_demo_stops_what_it_started(state: Path) -> None:

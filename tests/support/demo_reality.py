@@ -15,8 +15,9 @@ from stopline_cli.demo.figures import figures
 from stopline_cli.demo.found import Found, FoundAttempt, FoundCheck, FoundJob
 from stopline_cli.demo.outage import Outage
 from stopline_cli.demo.performance import Performance, changes
-from stopline_cli.demo.scenario import EXPORT, OUTAGE, OUTAGE_BATCHES, OVERLAY
+from stopline_cli.demo.scenario import CLOSE, EXPORT, INCIDENT, OUTAGE, OUTAGE_BATCHES, OVERLAY, YEAR
 from stopline_cli.demo.work import Work
+from stopline_cli.demo.year import MONTHS, Tick, Year, stopped_and_returned
 from stopline_cli.local.prepare import JOBS
 
 START = "2026-01-05T08:00:00+00:00"
@@ -66,7 +67,38 @@ def performed(found: Found, differing: list[Difference]) -> Performance:
     """A run of three simulated hours that ended with this reality."""
     lasted = timedelta(hours=3)
     kinds = [figures(policy, the_works(), found, lasted) for policy in demo_policies().values()]
-    return Performance(kinds, demo_expected(), differing, lambda text: timedelta(), lasted, 1.0, outage_as_expected())
+    return Performance(
+        kinds=kinds,
+        expected=demo_expected(),
+        differing=differing,
+        since=lambda text: timedelta(),
+        lasted=lasted,
+        seconds=1.0,
+        outage=outage_as_expected(),
+        year=year_as_expected(),
+        passed=YEAR,
+    )
+
+
+def year_as_expected() -> Year:
+    """A year in which nothing happened any more."""
+    found = as_expected(demo_expected())
+    incident = job_of(found, INCIDENT)
+    held = len(stopped_and_returned(the_works(), found.jobs))
+    return Year(
+        policy=demo_policies()[CLOSE],
+        key=INCIDENT,
+        ticks=tuple(Tick(minute, created=0, held=held, claimed=0, changed=False, open=0) for minute in (400, 401)),
+        held=held,
+        before=incident.calls,
+        calls=incident.calls,
+        calls_since=0,
+        spent=incident.usd,
+        state=incident.state,
+        stop_reason=incident.stop_reason,
+        acknowledged=held,
+        said_again=held * MONTHS,
+    )
 
 
 def outage_as_expected() -> Outage:

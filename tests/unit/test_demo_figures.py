@@ -13,7 +13,9 @@ from stopline_cli.demo.cast import the_works
 from stopline_cli.demo.clock import SimulatedClock
 from stopline_cli.demo.figures import figures
 from stopline_cli.demo.found import FoundAttempt
+from stopline_cli.demo.narrator import since_start
 from stopline_cli.demo.scenario import CLOSE, EXPORT
+from stopline_cli.demo.scenes import outage_lines, year_lines
 from stopline_cli.demo.tables import show, tables
 from stopline_cli.demo.timetable import Timetable
 from stopline_cli.demo.work import Fault, Work, script
@@ -125,7 +127,15 @@ def test_no_line_of_the_tables_is_wider_than_the_terminal(width: int) -> None:
     console = Console(file=out, width=width, force_terminal=True, color_system=None)
     performance = performed(FOUND, [])
     show(console, tables(performance.kinds, {work.key: work.story for work in the_works()}, performance.since))
+    show(console, [*outage_lines(performance.outage), *year_lines(performance.year)])
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     titles = [line for line in lines if line and not line.startswith(" ")]
     assert not any("…" in line for line in titles)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "shown"), [(0, "+0:00"), (185, "+3:05"), (2879, "+47:59"), (2880, "+2 d"), (525600, "+365 d")]
+)
+def test_simulated_time_is_shown_in_hours_and_from_two_days_on_in_days(minutes: int, shown: str) -> None:
+    assert since_start(minutes) == shown

@@ -11,7 +11,7 @@ from stopline.states import State
 from stopline_cli.demo.narrator import Narrator
 from stopline_cli.demo.performance import Performance, perform
 from stopline_cli.demo.result import result_as_json
-from stopline_cli.demo.scenes import outage_lines
+from stopline_cli.demo.scenes import outage_lines, year_lines
 from stopline_cli.demo.tables import show, tables
 from stopline_cli.local.interrupts import Interrupts
 from stopline_cli.options import Json
@@ -54,6 +54,7 @@ def demo(
                 performance.expected,
                 performance.differing,
                 outage=performance.outage,
+                year=performance.year,
                 simulated_hours=performance.lasted.total_seconds() / 3600,
                 seconds=performance.seconds,
             )
@@ -67,14 +68,15 @@ def _report(performance: Performance, narrator: Narrator, out: Console | None) -
     """Tables where there is a console for them, and the verdict in any case."""
     if out is not None:
         stories = {work.key: work.story for work in performance.expected}
-        show(out, [*tables(performance.kinds, stories, performance.since), *outage_lines(performance.outage)])
+        show(out, tables(performance.kinds, stories, performance.since))
+        show(out, [*outage_lines(performance.outage), *year_lines(performance.year)])
     narrator.say()
     for difference in performance.differing:
         narrator.say(f"NOT AS EXPECTED: {difference}", "bold red")
     if not performance.differing:
         jobs = len(performance.expected) + performance.outage.expected.jobs
         narrator.say(f"All {jobs} jobs ended as their faults and the policies say they must.", "bold green")
-    narrator.say(f"{span(performance.lasted.total_seconds())} passed in {performance.seconds:.1f} s.")
+    narrator.say(f"{span(performance.passed.total_seconds())} passed in {performance.seconds:.1f} s.")
     if out is not None:
         narrator.say()
         narrator.say_all(_closer(performance))

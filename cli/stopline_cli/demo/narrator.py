@@ -13,6 +13,8 @@ from stopline_cli.words import span
 
 _WATCHED = ("AbandonedOpen", "Uncertain", "Stuck", "PollersSilent", "SweeperSilent")
 _INDENT = " " * 11
+_DAY = 24 * 60
+_TWO_DAYS = 2 * _DAY
 _TICK = {
     "created": "new from its source",
     "held": "returned again but held",
@@ -23,7 +25,9 @@ _TICK = {
 
 
 def since_start(minutes: int) -> str:
-    """Simulated minutes since the start as hours and minutes: `+3:05`."""
+    """Simulated minutes since the start as hours and minutes, `+3:05`, and from two days on as days: `+30 d`."""
+    if minutes >= _TWO_DAYS:
+        return f"+{minutes // _DAY} d"
     return f"+{minutes // 60}:{minutes % 60:02d}"
 
 

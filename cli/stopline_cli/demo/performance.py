@@ -21,13 +21,16 @@ from stopline_cli.demo.outage import differences as outage_differences
 from stopline_cli.demo.scenario import CLOSE, EXPORT, INTRODUCTION, OVERLAY
 from stopline_cli.demo.stage import Stage, fresh_database, only_demo, set_up
 from stopline_cli.demo.work import Work, script
+from stopline_cli.demo.year import Year, YearScene
+from stopline_cli.demo.year import differences as year_differences
 from stopline_cli.local.prepare import JOBS
 from stopline_cli.words import instant
 
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What came of it. `since` is the time from the start to an ISO time; `lasted` is simulated, `seconds` are real."""
+    """What came of it. `since` is the time from the start to an ISO time; `lasted` is the main scene's simulated time
+    and `passed` that of all scenes, `seconds` are real."""
 
     kinds: list[Figures]
     expected: Mapping[Work, tuple[Ending, ...]]
@@ -36,6 +39,8 @@ class Performance:
     lasted: timedelta
     seconds: float
     outage: Outage
+    year: Year
+    passed: timedelta
 
 
 def changes(cap: int | None) -> dict[str, dict[str, dict[str, Any]]]:
@@ -73,15 +78,19 @@ def perform(cap: int | None, narrator: Narrator, check: Callable[[], None]) -> P
         lasted = database.clock.elapsed
         found = find(stage, works)
         outage = OutageScene(stage, policies[EXPORT], narrator, check).play()
+        year = YearScene(stage, policies[CLOSE], works, found, narrator, check).play()
+        passed = database.clock.elapsed
         begin = database.clock.started
     return Performance(
         kinds=[figures(policy, works, found, lasted) for policy in policies.values()],
         expected=expected,
-        differing=[*differences(expected, found), *outage_differences(outage)],
+        differing=[*differences(expected, found), *outage_differences(outage), *year_differences(year)],
         since=lambda text: instant(text) - begin,
         lasted=lasted,
         seconds=time.monotonic() - started,
         outage=outage,
+        year=year,
+        passed=passed,
     )
 
 

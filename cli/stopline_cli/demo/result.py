@@ -11,6 +11,7 @@ from stopline_cli.demo.expect import Ending
 from stopline_cli.demo.figures import Figures
 from stopline_cli.demo.outage import Outage
 from stopline_cli.demo.work import Work
+from stopline_cli.demo.year import Year
 
 
 def result_as_json(
@@ -19,6 +20,7 @@ def result_as_json(
     differing: Sequence[Difference],
     *,
     outage: Outage,
+    year: Year,
     simulated_hours: float,
     seconds: float,
 ) -> dict[str, Any]:
@@ -29,6 +31,7 @@ def result_as_json(
         "kinds": {kind.policy.name: _kind(kind) for kind in kinds},
         "expected": {kind.policy.name: _expected(kind.policy, expected) for kind in kinds},
         "outage": _outage(outage),
+        "year": _year(year),
         "simulated_hours": round(simulated_hours, 2),
         "seconds": round(seconds, 1),
     }
@@ -87,6 +90,28 @@ def _outage(outage: Outage) -> dict[str, Any]:
             "events": list(must.events),
         },
         "uncapped_calls_while_down": must.uncapped,
+    }
+
+
+def _year(year: Year) -> dict[str, Any]:
+    return {
+        "key": year.key,
+        "polls": year.polls,
+        "polls_run": len(year.ticks),
+        "polls_that_changed_something": sum(tick.changed for tick in year.ticks),
+        "returned_and_held": year.held,
+        "state": year.state,
+        "stop_reason": year.stop_reason,
+        "acknowledged": year.acknowledged,
+        "acknowledged_again": year.said_again,
+        "calls": year.calls,
+        "calls_at_most": year.bound.calls,
+        "calls_after_the_stop": year.calls_since,
+        "spend_usd": _usd(year.spent),
+        "worst_case_usd": _usd(year.bound.usd),
+        "uncapped_calls": year.polls,
+        "uncapped_spend_usd": _usd(year.uncapped),
+        "uncapped_spend_usd_as_recorded": _usd(year.uncapped_as_recorded),
     }
 
 

@@ -20,10 +20,11 @@ INTRODUCTION = (
 )
 
 OVERLAY: Mapping[str, Mapping[str, Any]] = {
-    CLOSE: {"run": {"timeout": "5s"}},
-    EXPORT: {"run": {"timeout": "5s"}},
+    CLOSE: {"run": {"timeout": "5s"}, "retention": {"succeeded": "730d"}},
+    EXPORT: {"run": {"timeout": "5s"}, "retention": {"succeeded": "730d"}},
 }
-"""Changes to the shipped policies. The timeout of an attempt passes in real time, unlike everything else."""
+"""Changes to the shipped policies. The timeout of an attempt passes in real time, unlike everything else, and whoever
+looks at the database after the demo's year should find all jobs."""
 
 CONVERSATIONS: Mapping[int, tuple[str, tuple[Fault, ...]]] = {
     1004: ("throttled twice, then fine", (Fault("throttle", times=2, retry_after=1500),)),
@@ -33,6 +34,10 @@ CONVERSATIONS: Mapping[int, tuple[str, tuple[Fault, ...]]] = {
     1019: ("an answer trickles in without an end, every time", (Fault("trickle"),)),
 }
 """By conversation, of those that are idle at the start: what happens to it and its faults. All others go well."""
+
+INCIDENT = "conversation:1008"
+YEAR = timedelta(days=365)
+"""From the demo's start."""
 
 SILENT_LATER = 1022
 SILENT_AFTER_MINUTES = 1
