@@ -70,7 +70,7 @@ def differences(found: Outage) -> list[Difference]:
         ("calls that the connector carried out", must.jobs, found.taken),
         ("attempts", must.total, found.attempts),
         ("states", f"{must.jobs} succeeded", ", ".join(f"{n} {state}" for state, n in found.states.items())),
-        ("events", ", ".join(must.events), ", ".join(found.events)),
+        ("events", ", ".join(must.events), ", ".join(found.events) or "none"),
         ("polls that found the kind paused", must.paused, found.paused),
     ]
     return [Difference(SCENE, what, str(this), str(that)) for what, this, that in pairs if this != that]
