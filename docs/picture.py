@@ -12,11 +12,10 @@ from rich.text import Text
 DOCS = Path(__file__).parent
 WIDTH = 110
 _SHOWN = re.compile(
-    r"^What came of it$.*?(?=\n^Attempts in the database)|^Money$.*?(?=\n^At most, known)|^All \d+ jobs[^\n]*$",
+    r"^What came of it$.*?(?=\n^Attempts in the database)|^Money$.*?(?=\n^At most, known)"
+    r"|^The outage, ridden out.*?^All \d+ jobs[^\n]*$",
     re.M | re.S,
 )
-
-
 _FONT = re.compile(r"\s*@font-face \{.*?\}", re.S)
 
 
