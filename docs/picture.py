@@ -38,7 +38,7 @@ def main() -> None:
 def _coloured(part: str) -> Text:
     text = Text(part)
     text.highlight_regex(r"(?m)^\S.*$", "bold")
-    text.highlight_regex(r"\babandoned\b|attempts_exhausted|budget_exhausted|permanent_failure", "red")
+    text.highlight_regex(r"\babandoned\b|\b\w+_exhausted\b|permanent_failure|deadline_passed", "red")
     text.highlight_regex(r"\buncertain\b", "yellow")
     text.highlight_regex(r"\bsucceeded\b", "green")
     return text
