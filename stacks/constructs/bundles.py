@@ -10,6 +10,7 @@ from pathlib import Path
 from stacks.constructs.folders import built, copy_sources, digest, files_of, link_tree
 from stacks.constructs.machine import Machine
 from stacks.constructs.packages import PackagesError, installed, read_pins
+from stopline.policy.hooks import HANDLER, reconciles
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "assets"
@@ -18,8 +19,11 @@ LAMBDAS = ROOT / "lambdas"
 SQL = ROOT / "sql"
 
 _REQUIREMENTS = "requirements.txt"
-_POLICY_FILES = ("policy.toml", "source.sql", "handler.py")
-"""What the migrator reads of a kind. The handler only for the names that it defines: whether it can reconcile."""
+_POLICY_FILES = ("policy.toml", "source.sql")
+_HOOKS = (
+    b'"""The hook that the migrator looks for; the code is with the poller."""\n\n\ndef reconcile(job): ...\n'
+)
+"""Instead of the handler itself, so that a change of code alone runs no migration."""
 _OWN_NAMES = frozenset({"handler.py", "jobs", "sql", "stopline"})
 
 
@@ -54,7 +58,7 @@ def build_function(
     parts = {"code": LAMBDAS / handler, **{kind: jobs_dir / kind for kind in sorted(runs)}}
     texts = _texts(handler, jobs_dir, kinds)
     inputs = [f"{name} {digest(folder)}" for name, folder in parts.items()]
-    inputs += [f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in sorted(texts.items())]
+    inputs += [f"{name} {hashlib.sha256(text).hexdigest()}" for name, text in sorted(texts.items())]
     key = _key(packages.name if packages else "", *inputs)
 
     def build(folder: Path) -> None:
@@ -62,10 +66,10 @@ def build_function(
             link_tree(packages, folder)
         for name, source in parts.items():
             copy_sources(source, folder if name == "code" else folder / "jobs" / name)
-        for name, path in texts.items():
+        for name, text in texts.items():
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
+            target.write_bytes(text)
 
     return built(cache, f"function-{handler}", key, build)
 
@@ -90,17 +94,19 @@ def _kind_packages(kinds: Sequence[str], machine: Machine, jobs_dir: Path, cache
     return packages
 
 
-def _texts(handler: str, jobs_dir: Path, kinds: Sequence[str]) -> dict[str, Path]:
+def _texts(handler: str, jobs_dir: Path, kinds: Sequence[str]) -> dict[str, bytes]:
     """SQL and policies by their place in the function's folder."""
     if handler == "bootstrap":
-        return {"sql/bootstrap.sql": SQL / "bootstrap.sql"}
+        return {"sql/bootstrap.sql": (SQL / "bootstrap.sql").read_bytes()}
     if handler != "migrator":
         return {}
-    found = {f"sql/{path.as_posix()}": SQL / path for path in files_of(SQL)}
+    found = {f"sql/{path.as_posix()}": (SQL / path).read_bytes() for path in files_of(SQL)}
     for kind in sorted(kinds):
         for name in _POLICY_FILES:
             if (jobs_dir / kind / name).is_file():
-                found[f"jobs/{kind}/{name}"] = jobs_dir / kind / name
+                found[f"jobs/{kind}/{name}"] = (jobs_dir / kind / name).read_bytes()
+        if reconciles(jobs_dir / kind / HANDLER):
+            found[f"jobs/{kind}/{HANDLER}"] = _HOOKS
     return found
 
 
