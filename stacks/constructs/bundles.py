@@ -20,9 +20,7 @@ SQL = ROOT / "sql"
 
 _REQUIREMENTS = "requirements.txt"
 _POLICY_FILES = ("policy.toml", "source.sql")
-_HOOKS = (
-    b'"""The hook that the migrator looks for; the code is with the poller."""\n\n\ndef reconcile(job): ...\n'
-)
+_HOOKS = b'"""The hook that the migrator looks for; the code is with the poller."""\n\n\ndef reconcile(job): ...\n'
 """Instead of the handler itself, so that a change of code alone runs no migration."""
 _OWN_NAMES = frozenset({"handler.py", "jobs", "sql", "stopline"})
 
