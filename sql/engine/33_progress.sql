@@ -1,7 +1,8 @@
 -- What a running attempt records about itself. Each call carries the fence and is refused (SL003) once the attempt has
 -- lost the job, so that a worker which outlived its lease stops before its next effect.
 
-create or replace function stopline.held_job(p_job bigint, p_fence bigint, p_now timestamptz)
+-- Locks the job and returns it while the attempt holds it.
+create or replace function stopline.held_job(p_job bigint, p_fence bigint)
 returns stopline.job
 language plpgsql
 volatile
@@ -11,7 +12,7 @@ declare
   j stopline.job;
 begin
   select * into j from stopline.job where id = p_job for update;
-  if j.id is null or j.fence <> p_fence or j.state <> 'claimed' or j.lease_until <= p_now then
+  if j.id is null or j.fence <> p_fence or j.state <> 'claimed' or j.lease_until <= stopline.clock() then
     raise exception using
       errcode = 'SL003',
       message = format('job %s: the attempt with fence %s no longer holds it (state %s, fence %s)',
@@ -30,14 +31,10 @@ volatile
 security definer
 set search_path = pg_catalog, stopline, pg_temp
 as $$
-declare
-  v_now timestamptz;
 begin
-  perform from stopline.job where id = p_job for update;
-  v_now := stopline.clock();
-  perform stopline.held_job(p_job, p_fence, v_now);
+  perform stopline.held_job(p_job, p_fence);
   update stopline.job
-     set effect_started_at = coalesce(effect_started_at, v_now)
+     set effect_started_at = coalesce(effect_started_at, stopline.clock())
    where id = p_job;
 end
 $$;
@@ -55,7 +52,6 @@ as $$
 declare
   j stopline.job;
   k stopline.kind;
-  v_now timestamptz;
   v_price numeric;
 begin
   -- The kind's row first where money is limited: the same order as a claim.
@@ -63,9 +59,7 @@ begin
   if k.daily_budget_usd is not null then
     perform from stopline.kind where name = k.name for no key update;
   end if;
-  perform from stopline.job where id = p_job for update;
-  v_now := stopline.clock();
-  j := stopline.held_job(p_job, p_fence, v_now);
+  j := stopline.held_job(p_job, p_fence);
   v_price := coalesce(k.per_step_usd, 0);
   if p_step is null or p_step not between 1 and j.attempt_steps + 1 then
     raise exception using
@@ -100,8 +94,7 @@ security definer
 set search_path = pg_catalog, stopline, pg_temp
 as $$
 begin
-  perform from stopline.job where id = p_job for update;
-  perform stopline.held_job(p_job, p_fence, stopline.clock());
+  perform stopline.held_job(p_job, p_fence);
   update stopline.job_data
      set checkpoint = p_checkpoint,
          checkpoint_fence = p_fence
